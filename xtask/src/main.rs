@@ -4,9 +4,13 @@
 //! never touch, where `unsafe` may stand. See [`tidy`].
 //!
 //! `cargo xtask soak` runs what takes too long for every change. See [`soak`].
+//!
+//! `cargo xtask rtl` plays the erasure engine in hardware and counts its gates. See [`rtl`].
 
 #![forbid(unsafe_code)]
 
+mod needs;
+mod rtl;
 mod soak;
 mod tidy;
 
@@ -28,6 +32,8 @@ enum Chore {
     Tidy,
     /// Run what takes too long for every change; exits 1 if any of it has failed
     Soak(soak::Wish),
+    /// Simulate the erasure engine in hardware and count its gates; exits 1 if any of it has failed
+    Rtl(rtl::Wish),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -46,6 +52,7 @@ fn main() -> anyhow::Result<ExitCode> {
             Ok(ExitCode::FAILURE)
         }
         Chore::Soak(wish) => Ok(soak::run(&workspace_root(), &wish)),
+        Chore::Rtl(wish) => rtl::run(&workspace_root(), &wish),
     }
 }
 

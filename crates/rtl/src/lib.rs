@@ -1,35 +1,43 @@
-//! The erasure engine in hardware: SystemVerilog text, and vectors that its testbench plays.
+//! The erasure engine in hardware: SystemVerilog text, vectors that its testbench plays, and the count of
+//! its gates.
 //!
-//! The module `sector` takes sectors in the order in which a disk gives them, 16 bytes a cycle, and
-//! adds each, times one coefficient a row, to `redundant` sums. Encoding and decoding differ in the
-//! coefficients alone, and these come from the `erasure` crate: see [`coefficients`].
+//! Two kinds. `sector` is our engine: it takes sectors in the order in which a disk gives them, 16 bytes a
+//! cycle, and adds each, times one coefficient a row, to `redundant` sums. Encoding and decoding differ in
+//! the coefficients alone, and these come from the `erasure` crate: see [`coefficients`]. `polynomial` is
+//! the encoder of `[LEC17]`, table 2: all symbols of one codeword in turn, and another code.
 //!
 //! ```text
-//!   coefficient --> chain of the next sector --> active, one a row
-//!                                                  |
-//!   sector, 16 bytes a cycle --> register --> [ lanes: 16 products ] --> xor --> [ RAM, 2 banks ] --> out
-//!                                                                         ^         |
-//!                                                                         +---------+  0 in a first sector
+//!   code --> modules (*.sv) ------------------------> yosys ----> gates, depth ----> Gates --> Row
+//!     |                                                 ^
+//!     +----> groups of a seed --> tables (*.hex) --> testbench under iverilog, verilator
 //! ```
 //!
-//! Over the tower field the 128 bytes of a block come as 64 `a` and then 64 `b` of elements `a + b Y`. So a
-//! row has two sums, and a beat of `a` adds `c a` and `d a` to them, a beat of `b` adds `L d b` and
-//! `(c + d) b`, for the coefficient `c + d Y`. Nothing has to be put in another order.
+//! This crate writes text and reads text; `cargo xtask rtl` runs the tools.
 //!
 //! # Invariants
 //!
-//! - T1. The same code gives the same text.
+//! - T1. The same code, kind and seed give the same text.
 //! - T2. A sector starts only when all its coefficients are there; a group only in a bank that has left.
-//! - T3. The first sector of a group does not read what its bank held.
+//! - T3. The first sector of a group does not read what its bank held; the first beat of a codeword does
+//!   not read the remainder before it.
 //!
 //! # What it leaves out
 //!
-//! Errors at unknown places: erasures are known. The polynomial encoder of `[LEC17]`, table 2.
+//! Errors at unknown places, which the paper's decoder finds: here the erasures are known.
 
 #![forbid(unsafe_code)]
 
+mod emit;
+mod gates;
+mod hex;
+mod pairs;
+mod polynomial;
+mod readme;
 mod sector;
+mod table;
 mod vectors;
 
-pub use sector::{File, UnfitCode, sector};
-pub use vectors::{Group, Vectors, coefficients};
+pub use emit::{Emit, File, Kind, Play, SECTOR_SIZES, UnfitCode, UnknownKind, emit, modules};
+pub use gates::{Gates, UnreadableReport, Weights};
+pub use table::{BEAT_ROUNDING, COMMITTED, PAPER, Published, Row, UnreadableTable, committed};
+pub use vectors::{Group, coefficients};

@@ -1,58 +1,25 @@
 //! The text of the module `sector` for one code.
-
-use std::error::Error;
-use std::fmt;
+//!
+//! Over the tower field the 128 bytes of a block come as 64 `a` and then 64 `b` of elements `a + b Y`. So a
+//! row has two sums, and a beat of `a` adds `c a` and `d a` to them, a beat of `b` adds `L d b` and
+//! `(c + d) b`, for the coefficient `c + d Y`. Nothing has to be put in another order.
 
 use levelhead_erasure::{Code, Field};
 
-/// The most rows that a count of 8 bits has room for.
-const ROWS_MAX: usize = 255;
+use crate::File;
 
-/// A file of an engine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct File {
-    /// Its name, without a folder: the module's, with `.sv`.
-    pub name: &'static str,
-    /// What is in it.
-    pub text: String,
-}
-
-/// A code that no engine is made for: one without redundant symbols, or with more than 255.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnfitCode {
-    /// How many redundant symbols it has.
-    pub redundant: usize,
-}
-
-impl fmt::Display for UnfitCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an engine has 1 to {ROWS_MAX} redundant symbols, not {}", self.redundant)
-    }
-}
-
-impl Error for UnfitCode {}
-
-/// The modules of the engine of `code`: `row_ram`, `lanes` and, on top, `sector`, whose parameter
-/// `BEATS_LOG` (at least 4) is the logarithm of a sector's size in 16 bytes.
-///
-/// # Errors
-///
-/// If the code has no redundant symbols, or more than 255.
-pub fn sector(code: &Code) -> Result<Vec<File>, UnfitCode> {
-    let redundant = code.redundant();
-    if !(1..=ROWS_MAX).contains(&redundant) {
-        return Err(UnfitCode { redundant });
-    }
+/// The modules of the engine of `code`: `row_ram`, `lanes` and, on top, `sector`.
+pub(crate) fn modules(code: &Code) -> Vec<File> {
     let tower = u8::from(code.field() == Field::Tower);
-    let top = include_str!("sector.sv")
-        .replace("@ROWS@", &redundant.to_string())
+    let top = include_str!("text/sector.sv")
+        .replace("@ROWS@", &code.redundant().to_string())
         .replace("@TOWER@", &tower.to_string())
         .replace("@TIMES_L@", &times_l());
-    Ok(vec![
-        File { name: "row_ram.sv", text: include_str!("row_ram.sv").into() },
-        File { name: "lanes.sv", text: include_str!("lanes.sv").into() },
+    vec![
+        File { name: "row_ram.sv", text: include_str!("text/row_ram.sv").into() },
+        File { name: "lanes.sv", text: include_str!("text/lanes.sv").into() },
         File { name: "sector.sv", text: top },
-    ])
+    ]
 }
 
 /// `L d` as xors of the bits of `d`, with `L = 0x20` of `docs/formats/codeword.md`.

@@ -19,7 +19,6 @@ mod files;
 mod fleet;
 mod fuzz;
 mod guest;
-mod needs;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -29,7 +28,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 
-use needs::Need;
+use crate::needs::{self, Need};
 
 /// Which parts, and how much of each.
 #[derive(Args)]

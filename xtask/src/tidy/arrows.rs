@@ -18,7 +18,7 @@ const HOUSE: &[(u8, &str, &str)] = &[
     (1, "sim", "stats"),
     (1, "ldpc", "stats"),
     (1, "fleet", "stats"),
-    (1, "rtl", "erasure"),
+    (1, "rtl", "erasure stats"),
     (2, "bytes", "block erasure"),
     (2, "array", "block erasure stats"),
     (2, "fs", "block erasure"),
@@ -66,8 +66,8 @@ const BESIDE: &[(&str, &str)] = &[("array", "bytes")];
 
 /// Cores: the crates that see no clock, thread, socket, file or environment.
 pub(crate) const CORES: &[&str] = &[
-    "units", "stats", "erasure", "block", "planner", "sim", "ldpc", "fleet", "rtl", "bytes", "drive",
-    "array", "fs", "trace",
+    "units", "stats", "erasure", "block", "planner", "sim", "ldpc", "fleet", "rtl", "bytes",
+    "drive", "array", "fs", "trace",
 ];
 
 /// Outside crates for programs alone: terminals, arguments, errors that only a person reads.

@@ -19,7 +19,7 @@ module sector #(
     localparam int ADDR = BEATS_LOG - TOWER + 1;
 
     // Coefficients: a chain that is filled while the sector before streams.
-    logic [SYMBOL-1:0] next [0:ROWS-1];
+    logic [ROWS*SYMBOL-1:0] next; // row 0 in the lowest bits
     logic [7:0] loaded;
     wire is_loaded = loaded == 8'(ROWS);
     logic [BEATS_LOG-1:0] beat;
@@ -59,20 +59,17 @@ module sector #(
         if (reset) loaded <= '0;
         else if (take && starts) loaded <= '0;
         else if (load) loaded <= loaded + 8'd1;
-        if (load) next[ROWS-1] <= coefficient;
-    end
-    for (genvar row = 0; row + 1 < ROWS; row++) begin : g_chain
-        always_ff @(posedge clk) if (load) next[row] <= next[row+1];
+        if (load) next <= (ROWS*SYMBOL)'({coefficient, next} >> SYMBOL);
     end
 
     // What leaves.
     logic leave_bank, busy_step;
-    logic [7:0] leave_row, rows_of [0:1];
+    logic [7:0] leave_row, rows_of_0, rows_of_1;
     logic [ROWS-1:0] shown_row;
     logic shown_half;
     wire ends = take && in_last;
     wire leave_last = leave_beat == '1;
-    wire leave_ends = busy_step && leave_last && leave_row == rows_of[leave_bank];
+    wire leave_ends = busy_step && leave_last && leave_row == (leave_bank ? rows_of_1 : rows_of_0);
     assign busy_step = full[leave_bank] && (!out_valid || out_ready);
     always_ff @(posedge clk) begin
         if (reset) begin
@@ -86,7 +83,8 @@ module sector #(
             if (ends) begin
                 bank <= !bank;
                 full[bank] <= 1'b1;
-                rows_of[bank] <= in_rows;
+                if (bank) rows_of_1 <= in_rows;
+                else rows_of_0 <= in_rows;
             end
             if (busy_step) begin
                 leave_beat <= leave_beat + 1'b1;
@@ -102,12 +100,12 @@ module sector #(
         if (busy_step) shown_half <= leave_half;
     end
 
-    logic [127:0] part [0:ROWS*HALVES-1];
+    logic [ROWS*HALVES*128-1:0] part;
     for (genvar row = 0; row < ROWS; row++) begin : g_row
         always_ff @(posedge clk) if (busy_step) shown_row[row] <= leave_row == 8'(row + 1);
         logic [SYMBOL-1:0] active, used;
         // `active` is what the beats of a sector use, its first one from the chain.
-        wire [SYMBOL-1:0] current = starts ? next[row] : active;
+        wire [SYMBOL-1:0] current = starts ? next[SYMBOL*row +: SYMBOL] : active;
         always_ff @(posedge clk) if (take) active <= current;
         if (TOWER == 1) begin : g_tower
             wire [7:0] c = current[7:0];
@@ -126,11 +124,11 @@ module sector #(
                 .sum(take), .sum_addr({bank, place}), .sum_data(sum),
                 .leave(busy_step), .leave_addr({leave_bank, leave_place}), .leave_data(leaving));
             wire shows = shown_row[row] && (TOWER == 0 || shown_half == 1'(half));
-            assign part[HALVES*row + half] = leaving & {128{shows}};
+            assign part[128*(HALVES*row + half) +: 128] = leaving & {128{shows}};
         end
     end
     always_comb begin
         out_data = '0;
-        for (int n = 0; n < ROWS * HALVES; n++) out_data |= part[n];
+        for (int n = 0; n < ROWS * HALVES; n++) out_data |= part[128*n +: 128];
     end
 endmodule

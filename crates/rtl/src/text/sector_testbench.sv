@@ -7,9 +7,9 @@ module testbench #(parameter int STALLS = 0);
     logic clk = 0, reset = 1;
     always #1 clk = !clk;
     logic [15:0] coefficients [0:COEFFICIENTS-1];
-    logic [139:0] ins [0:INS-1];
+    logic [143:0] ins [0:INS-1];
     logic [127:0] outs [0:OUTS-1];
-    int coefficient_at = 0, in_at = 0, out_at = 0, cycle = 0, in_first = 0;
+    int coefficient_at = 0, in_at = 0, out_at = 0, cycle = 0, in_first = 0, in_end = 0;
     logic coefficient_on = 0, in_on = 0, out_ready = 0;
     wire coefficient_ready, in_ready, out_valid;
     wire [127:0] out_data;
@@ -36,6 +36,7 @@ module testbench #(parameter int STALLS = 0);
             i_next = in_at + ((in_on && in_ready) ? 1 : 0);
             if (i_next == 1 && in_at == 0) in_first <= cycle;
             if (i_next == INS && in_at != INS) $display("in: %0d beats in %0d cycles", INS, cycle - in_first + 1);
+            if (in_on && in_ready && ins[in_at][136] && in_end == 0) in_end <= cycle;
             if (!(coefficient_on && !coefficient_ready)) coefficient_on <= c_next < COEFFICIENTS && goes(0);
             if (!(in_on && !in_ready)) in_on <= i_next < INS && goes(0);
             coefficient_at <= c_next;
@@ -46,6 +47,7 @@ module testbench #(parameter int STALLS = 0);
                     $display("FAIL: beat %0d is %h and not %h", out_at, out_data, outs[out_at]);
                     $finish;
                 end
+                if (out_at == 0) $display("latency: %0d cycles", cycle - in_end);
                 out_at <= out_at + 1;
                 if (out_at + 1 == OUTS) begin $display("PASS: %0d beats", OUTS); $finish; end
             end
