@@ -5,23 +5,22 @@
 //!
 //! `cargo xtask soak` runs what takes too long for every change. See [`soak`].
 //!
-//! `cargo xtask rtl` plays the erasure engine in hardware and counts its gates. See [`rtl`].
+//! `cargo xtask rtl` plays the erasure engine in hardware and counts its gates, by `crates/rtl/examples/tools`.
 
 #![forbid(unsafe_code)]
 
-mod needs;
-mod rtl;
 mod soak;
 mod tidy;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
-use clap::{Parser, Subcommand};
+use anyhow::Context;
+use clap::{Args, Parser, Subcommand};
 
 /// Chores of the tree.
 #[derive(Parser)]
-struct Args {
+struct Xtask {
     #[command(subcommand)]
     chore: Chore,
 }
@@ -33,11 +32,31 @@ enum Chore {
     /// Run what takes too long for every change; exits 1 if any of it has failed
     Soak(soak::Wish),
     /// Simulate the erasure engine in hardware and count its gates; exits 1 if any of it has failed
-    Rtl(rtl::Wish),
+    Rtl(Engines),
+}
+
+/// Which engines, and how much of them.
+#[derive(Args)]
+struct Engines {
+    /// The codes, as in 9,246; all eight of the paper's table if none is named
+    #[arg(long = "code", value_name = "REDUNDANT,DATA")]
+    codes: Vec<String>,
+    /// Count gates and measure throughput only
+    #[arg(long)]
+    table: bool,
+    /// Print the table as JSON
+    #[arg(long)]
+    json: bool,
+    /// Keep the table in the tree, where the study lec.table2 has it from; of all codes only
+    #[arg(long, conflicts_with = "codes")]
+    keep: bool,
+    /// Where random bytes and erasures come from
+    #[arg(long, default_value_t = 7)]
+    seed: u64,
 }
 
 fn main() -> anyhow::Result<ExitCode> {
-    match Args::parse().chore {
+    match Xtask::parse().chore {
         Chore::Tidy => {
             let tree = tidy::Tree::read(&workspace_root())?;
             let findings = tidy::check(&tree);
@@ -52,8 +71,33 @@ fn main() -> anyhow::Result<ExitCode> {
             Ok(ExitCode::FAILURE)
         }
         Chore::Soak(wish) => Ok(soak::run(&workspace_root(), &wish)),
-        Chore::Rtl(wish) => rtl::run(&workspace_root(), &wish),
+        Chore::Rtl(engines) => rtl(&engines),
     }
+}
+
+/// The engines in hardware: built and run apart, since this program builds without the house.
+fn rtl(engines: &Engines) -> anyhow::Result<ExitCode> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(workspace_root());
+    cargo.args([
+        "run",
+        "--quiet",
+        "--release",
+        "--package",
+        "levelhead-rtl",
+        "--example",
+        "tools",
+        "--",
+    ]);
+    cargo.args(engines.codes.iter().flat_map(|code| ["--code", code]));
+    for (option, is_set) in
+        [("--table", engines.table), ("--json", engines.json), ("--keep", engines.keep)]
+    {
+        cargo.args(is_set.then_some(option));
+    }
+    cargo.args(["--seed", &engines.seed.to_string()]);
+    let status = cargo.status().context("cargo does not start")?;
+    Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
 }
 
 /// The folder that holds `xtask`.

@@ -151,6 +151,6 @@ pub(crate) fn check_folder(folder: &Path) -> Result<(), AppError> {
     }
 }
 
-fn about(path: &Path, error: &io::Error) -> AppError {
+pub(crate) fn about(path: &Path, error: &io::Error) -> AppError {
     AppError::usage(format!("{}: {error}", path.display()))
 }

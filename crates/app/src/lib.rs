@@ -22,6 +22,7 @@ mod probe;
 mod profiles;
 mod progress;
 pub mod replay;
+pub mod rtl;
 mod show;
 mod stop;
 pub mod study;

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::Kind;
+use crate::engine::Kind;
 
 /// What a cell weighs, in XOR equivalents.
 ///

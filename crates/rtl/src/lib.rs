@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod emit;
+mod engine;
 mod gates;
 mod hex;
 mod pairs;
@@ -37,7 +38,8 @@ mod sector;
 mod table;
 mod vectors;
 
-pub use emit::{Emit, File, Kind, Play, SECTOR_SIZES, UnfitCode, UnknownKind, emit, modules};
+pub use emit::{bytes_of_beat, emit, modules};
+pub use engine::{Emit, File, Kind, Play, SECTOR_SIZES, UnfitCode, UnknownKind};
 pub use gates::{Gates, UnreadableReport, Weights};
 pub use table::{BEAT_ROUNDING, COMMITTED, PAPER, Published, Row, UnreadableTable, committed};
 pub use vectors::{Group, coefficients};

@@ -16,9 +16,9 @@ use levelhead_erasure::Code;
 
 use levelhead_stats::Rng;
 
+use crate::engine::{File, Play};
 use crate::hex::{Table, bits_of};
 use crate::pairs::{Network, share};
-use crate::{File, Play};
 
 /// The most redundant symbols. More would be right as well, but sharing their pairs takes long.
 pub(crate) const REDUNDANT_MAX: usize = 64;
@@ -45,11 +45,6 @@ impl Symbols {
         } else {
             Self { bits: 10, lanes: 13, polynomial: 0x09 }
         }
-    }
-
-    /// Bits of a beat.
-    pub(crate) fn beat_bits(self) -> usize {
-        self.bits * self.lanes
     }
 
     /// An element times `x`.
@@ -124,8 +119,8 @@ fn network(code: &Code, symbols: Symbols) -> Network {
         }
     }
     let past = redundant.saturating_sub(lanes);
-    for at in 0..bits * past {
-        rows[at].insert(bits * lanes + at);
+    for (at, row) in rows.iter_mut().enumerate().take(bits * past) {
+        row.insert(bits * lanes + at);
     }
     // The remainder comes through one gate, and meets the beat in another.
     let mut levels = vec![0; bits * lanes];

@@ -1,7 +1,7 @@
 //! The README of an engine: ports, timing, and how its files are used.
 
+use crate::engine::{Emit, File, Kind, Play};
 use crate::polynomial::Symbols;
-use crate::{Emit, File, Kind, Play};
 
 /// The README of what was asked for, which lies beside `files`.
 pub(crate) fn of(ask: &Emit<'_>, files: &[File]) -> String {

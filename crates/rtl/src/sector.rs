@@ -6,7 +6,7 @@
 
 use levelhead_erasure::{Code, Field};
 
-use crate::File;
+use crate::engine::File;
 
 /// The modules of the engine of `code`: `row_ram`, `lanes` and, on top, `sector`.
 pub(crate) fn modules(code: &Code) -> Vec<File> {

@@ -3,8 +3,8 @@
 use levelhead_erasure::{Code, DecodePlan, Field, Kernel, UseError};
 use levelhead_stats::Rng;
 
+use crate::engine::{File, Play};
 use crate::hex::Table;
-use crate::{File, Play};
 
 /// Bytes that the engine takes in a cycle.
 pub(crate) const BEAT_SIZE: usize = 16;

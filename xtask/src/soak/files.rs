@@ -3,8 +3,8 @@
 use std::env;
 use std::path::Path;
 
+use super::needs::Need;
 use super::{cargo, good, target_folder, test};
-use crate::needs::Need;
 
 pub(super) const NEEDS: &[Need] =
     &[Need { program: "fio", package: "fio" }, Need { program: "stress-ng", package: "stress-ng" }];

@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 
+use super::needs::Need;
 use super::{cargo, good, target_folder};
-use crate::needs::Need;
 
 pub(super) const NEEDS: &[Need] = &[
     Need { program: "debootstrap", package: "debootstrap" },

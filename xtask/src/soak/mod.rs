@@ -19,6 +19,7 @@ mod files;
 mod fleet;
 mod fuzz;
 mod guest;
+mod needs;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 
-use crate::needs::{self, Need};
+use needs::Need;
 
 /// Which parts, and how much of each.
 #[derive(Args)]

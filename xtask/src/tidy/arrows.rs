@@ -25,7 +25,7 @@ const HOUSE: &[(u8, &str, &str)] = &[
     (2, "drive", "block ldpc stats"),
     (2, "trace", "block stats"),
     (3, "host", "array bytes drive block fleet erasure stats trace"),
-    (3, "lab", "array bytes drive fs trace block planner sim ldpc fleet erasure stats"),
+    (3, "lab", "array bytes drive fs trace block planner sim ldpc fleet rtl erasure stats"),
     (4, "fuse", "fs block"),
     (4, "nbd", "block"),
     (4, "fleet-io", "fleet"),
@@ -34,12 +34,12 @@ const HOUSE: &[(u8, &str, &str)] = &[
     (
         5,
         "app",
-        "fuse nbd metrics report fleet-io host lab array fs drive trace block planner sim ldpc fleet stats erasure",
+        "fuse nbd metrics report fleet-io host lab array fs drive trace block planner sim ldpc fleet rtl stats erasure",
     ),
     (
         6,
         "cli",
-        "app fuse nbd metrics report fleet-io host array fs drive trace block planner sim ldpc fleet stats erasure",
+        "app fuse nbd metrics report fleet-io host array fs drive trace block planner sim ldpc fleet rtl stats erasure",
     ),
     (
         6,

@@ -13,6 +13,7 @@ mod listen;
 mod man;
 mod plan;
 mod replay;
+mod rtl;
 mod study;
 mod watch;
 
@@ -45,6 +46,9 @@ pub(crate) enum Command {
     /// The code inside a drive: what it is, and how often it fails
     #[command(subcommand)]
     Ecc(ecc::Options),
+    /// The erasure engine in hardware
+    #[command(subcommand)]
+    Rtl(rtl::Options),
     /// Which drives of a fleet are slow
     #[command(subcommand)]
     Fleet(fleet::Options),
@@ -70,6 +74,7 @@ pub(crate) fn run(
         Command::Study(options) => study::run(options, output),
         Command::Plan(options) => plan::run(options, output),
         Command::Ecc(options) => ecc::run(options, output),
+        Command::Rtl(options) => rtl::run(options, output),
         Command::Fleet(options) => fleet::run(options, output),
         Command::Watch(options) => watch::run(*options, output),
         Command::Completions(options) => {

@@ -7,12 +7,14 @@ use levelhead_planner::sequential::{CaseTwo, Read, exact, papers_cases, without_
 use levelhead_planner::{Code, Law};
 use levelhead_units::Nanos;
 
+use self::hardware::TABLE_2;
 use self::programs::FIG_9;
 use self::reads::WholeReads;
 use self::sizes::Drawn;
 use self::updates::FIG_11;
 use super::{Bars, Drawing, Head, Row, Study, StudyPlan, Takes, Unit, Whose};
 
+mod hardware;
 mod programs;
 mod reads;
 mod sizes;
@@ -21,7 +23,7 @@ mod updates;
 const BED: &str = "closed forms: no array, no drive, no queue";
 
 pub(super) fn studies() -> Vec<Study> {
-    vec![TABLE_1, FIG_4, FIG_8, FIG_9, FIG_10, FIG_11]
+    vec![TABLE_1, TABLE_2, FIG_4, FIG_8, FIG_9, FIG_10, FIG_11]
 }
 
 /// A study of closed forms.

@@ -4,11 +4,12 @@
 //! of each number of erasures; both simulators with stalls of both sides. For the table: ten groups in a
 //! row without stalls, with sectors of 4,096 bytes, and yosys.
 
-mod tools;
+mod programs;
 
 #[cfg(test)]
 mod tests;
 
+use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -16,35 +17,44 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use anyhow::ensure;
-use clap::Args;
-use levelhead_rtl::{COMMITTED, Emit, Gates, Kind, PAPER, Play, Published, Row, emit, modules};
+use levelhead_rtl::{
+    COMMITTED, Emit, Gates, Kind, PAPER, Play, Published, Row, bytes_of_beat, emit, modules,
+};
 
-use self::tools::{Played, Simulator};
-use crate::needs;
+use self::programs::{Played, Simulator};
 
-/// Which codes, and how much of them.
-#[derive(Args)]
-pub(crate) struct Wish {
-    /// The codes, as in 9,246; all eight of the paper's table if none is named
-    #[arg(long = "code", value_name = "REDUNDANT,DATA", value_parser = code)]
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+/// Which codes, and how much of them; `cargo xtask rtl --help` says it in words.
+#[derive(Default)]
+struct Wish {
     codes: Vec<Published>,
-    /// Count gates and measure throughput only
-    #[arg(long)]
-    table: bool,
-    /// Print the table as JSON
-    #[arg(long)]
-    json: bool,
-    /// Keep the table in the tree, where the study lec.table2 has it from; of all codes only
-    #[arg(long, conflicts_with = "codes")]
-    keep: bool,
-    /// Where random bytes and erasures come from
-    #[arg(long, default_value_t = 7)]
+    is_table: bool,
+    is_json: bool,
+    is_kept: bool,
     seed: u64,
 }
 
+impl Wish {
+    fn read(mut words: impl Iterator<Item = String>) -> Result<Self> {
+        let mut wish = Self::default();
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or_else(|| format!("{word} has no value"));
+            match word.as_str() {
+                "--code" => wish.codes.push(code(&value()?)?),
+                "--seed" => wish.seed = value()?.parse()?,
+                "--table" => wish.is_table = true,
+                "--json" => wish.is_json = true,
+                "--keep" => wish.is_kept = true,
+                _ => return Err(format!("'{word}' is no option").into()),
+            }
+        }
+        Ok(wish)
+    }
+}
+
 /// One of the paper's codes.
-fn code(text: &str) -> Result<Published, String> {
+fn code(text: &str) -> std::result::Result<Published, String> {
     let is_named = |of: &&Published| format!("{},{}", of.redundant, of.data) == text;
     let names = || PAPER.map(|of| format!("{},{}", of.redundant, of.data)).join(" ");
     PAPER.iter().find(is_named).copied().ok_or_else(|| format!("expected one of {}", names()))
@@ -84,19 +94,27 @@ enum Found {
 
 struct Done {
     job: Job,
-    found: anyhow::Result<Found>,
+    found: Result<Found>,
 }
 
 /// Runs it all, a line for each run on standard error, then the table.
-pub(crate) fn run(root: &Path, wish: &Wish) -> anyhow::Result<ExitCode> {
-    needs::check(&tools::NEEDS)?;
+fn main() -> ExitCode {
+    run().unwrap_or_else(|problem| {
+        eprintln!("rtl: {problem}");
+        ExitCode::from(2)
+    })
+}
+
+fn run() -> Result<ExitCode> {
+    let wish = Wish::read(std::env::args().skip(1))?;
+    programs::check()?;
     let codes = if wish.codes.is_empty() { PAPER.to_vec() } else { wish.codes.clone() };
-    let jobs = jobs(&codes, wish.table);
+    let jobs = jobs(&codes, wish.is_table);
     eprintln!("seed {}, {} runs", wish.seed, jobs.len());
     let done = all(&jobs, wish.seed);
     let failed = done.iter().filter(|done| done.found.is_err()).count();
     let rows = rows(&codes, &done);
-    if wish.json {
+    if wish.is_json {
         println!("{}", json(&rows)?);
     } else {
         print!("{}", text(&rows));
@@ -105,8 +123,8 @@ pub(crate) fn run(root: &Path, wish: &Wish) -> anyhow::Result<ExitCode> {
         eprintln!("rtl: {failed} of {} runs failed", done.len());
         return Ok(ExitCode::FAILURE);
     }
-    if wish.keep {
-        let place = root.join("crates/rtl").join(COMMITTED);
+    if wish.is_kept {
+        let place = Path::new(env!("CARGO_MANIFEST_DIR")).join(COMMITTED);
         std::fs::write(&place, Row::write(&rows))?;
         eprintln!("rtl: kept in {}", place.display());
     }
@@ -150,7 +168,7 @@ fn all(jobs: &[Job], seed: u64) -> Vec<Done> {
                                 gates.depth
                             )
                         }
-                        Err(problem) => format!("FAILED: {problem:#}"),
+                        Err(problem) => format!("FAILED: {problem}"),
                     };
                     let seconds = begun.elapsed().as_secs();
                     eprintln!("{kind} {redundant},{data} {step:?}: {end} ({seconds} s)");
@@ -163,7 +181,7 @@ fn all(jobs: &[Job], seed: u64) -> Vec<Done> {
 }
 
 /// Does one of it.
-fn one(job: Job, seed: u64) -> anyhow::Result<Found> {
+fn one(job: Job, seed: u64) -> Result<Found> {
     let Job { published, kind, step } = job;
     let code = published.code();
     let folder = tempfile::tempdir()?;
@@ -172,38 +190,40 @@ fn one(job: Job, seed: u64) -> anyhow::Result<Found> {
         Step::Verilator => (Play::Patterns(20), SHORT),
         Step::Throughput => (Play::Row(10), WHOLE),
     };
-    tools::write(folder.path(), &emit(&Emit { code: &code, kind, sector_size, play, seed })?)?;
+    programs::write(folder.path(), &emit(&Emit { code: &code, kind, sector_size, play, seed })?)?;
     // The polynomial encoder has few beats and much to compile.
     let verilator = Simulator::Verilator { is_optimised: kind == Kind::Sector };
     Ok(match step {
         Step::Lint => {
-            tools::lint(folder.path(), kind.name(), &modules(&code, kind)?)?;
+            programs::lint(folder.path(), kind.name(), &modules(&code, kind)?)?;
             Found::Nothing
         }
         Step::Iverilog => {
-            tools::play(folder.path(), Simulator::Iverilog, STALLS)?;
+            programs::play(folder.path(), Simulator::Iverilog, STALLS)?;
             Found::Nothing
         }
         Step::Verilator => {
-            tools::play(folder.path(), verilator, STALLS)?;
+            programs::play(folder.path(), verilator, STALLS)?;
             Found::Nothing
         }
         Step::Throughput => {
-            let played = tools::play(folder.path(), verilator, 0)?;
-            ensure!(
-                played.latency == kind.latency(),
-                "{played:?}, and its README says another latency"
-            );
+            let simulator = match kind {
+                Kind::Sector => verilator,
+                Kind::Polynomial => Simulator::Iverilog,
+            };
+            let played = programs::play(folder.path(), simulator, 0)?;
+            if played.latency != kind.latency() {
+                return Err(format!("{played:?}, and its README says another latency").into());
+            }
             Found::BytesPerCycle(bytes_per_cycle(published, kind, played))
         }
-        Step::Gates => Found::Gates(tools::gates(folder.path())?),
+        Step::Gates => Found::Gates(programs::gates(folder.path())?),
     })
 }
 
 /// Bytes of data that went in for each cycle: the padding of a codeword's first beat is not data.
 fn bytes_per_cycle(published: Published, kind: Kind, played: Played) -> f64 {
-    let bytes = played.beats as f64 * kind.beat_bits(&published.code()) as f64 / 8.0;
-    bytes * kind.filled(&published.code()) / played.cycles as f64
+    bytes_of_beat(&published.code(), kind) * played.beats as f64 / played.cycles as f64
 }
 
 /// Rows of the codes of which both figures were found, in the paper's order.
@@ -229,28 +249,27 @@ fn rows(codes: &[Published], done: &[Done]) -> Vec<Row> {
     rows
 }
 
+/// The table as `docs/rtl.md` has it.
 fn text(rows: &[Row]) -> String {
     let mut text = String::from(
-        "kind        code         XOR    and  flip-flops  RAM bits  XOR eq.  NAND2 eq.  depth  bytes/cycle  paper: encoder  decoder\n",
+        "| kind       | code    |    XOR |  other | flip-flops | RAM bits |  XOR eq. | NAND2 eq. | depth | bytes a cycle | paper: encoder | decoder |\n\
+         |------------|---------|-------:|-------:|-----------:|---------:|---------:|----------:|------:|--------------:|---------------:|--------:|\n",
     );
-    for Row { published, kind, gates, ram_bits, bytes_per_cycle } in rows {
-        let Published { redundant, data, encoder, decoder } = published;
+    for row in rows {
+        let Published { redundant, data, encoder, decoder } = row.published;
+        let Gates { xor, and, flip_flops, depth, .. } = row.gates;
+        let (kind, code) = (row.kind.name(), format!("{redundant},{data}"));
+        let (xors, nands) = (row.gates.xor_equivalent(), row.gates.nand2_equivalent());
+        let (ram, bytes) = (row.ram_bits, row.bytes_per_cycle);
         text.push_str(&format!(
-            "{:<11} {:<8} {:>7} {:>6} {:>11} {ram_bits:>9} {:>8.0} {:>10.0} {:>6} {bytes_per_cycle:>12.2} {encoder:>15} {decoder:>8}\n",
-            kind.name(),
-            format!("{redundant},{data}"),
-            gates.xor,
-            gates.and,
-            gates.flip_flops,
-            gates.xor_equivalent(),
-            gates.nand2_equivalent(),
-            gates.depth,
+            "| {kind:<10} | {code:<7} | {xor:>6} | {and:>6} | {flip_flops:>10} | {ram:>8} | {xors:>8.0} \
+             | {nands:>9.0} | {depth:>5} | {bytes:>13.2} | {encoder:>14} | {decoder:>7} |\n"
         ));
     }
     text
 }
 
-fn json(rows: &[Row]) -> anyhow::Result<String> {
+fn json(rows: &[Row]) -> Result<String> {
     let row = |row: &Row| {
         let Row { published: Published { redundant, data, encoder, decoder }, gates, .. } = row;
         serde_json::json!({

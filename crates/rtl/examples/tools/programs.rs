@@ -3,17 +3,25 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, bail, ensure};
 use levelhead_rtl::{File, Gates};
 
-use crate::needs::Need;
+use crate::Result;
 
-/// What the tools are called, and where they come from.
-pub(super) const NEEDS: [Need; 3] = [
-    Need { program: "iverilog", package: "iverilog" },
-    Need { program: "verilator", package: "verilator" },
-    Need { program: "yosys", package: "yosys" },
-];
+/// The programs, each beside an option that does nothing.
+const PROGRAMS: [[&str; 2]; 3] = [["iverilog", "-V"], ["verilator", "--version"], ["yosys", "-V"]];
+
+/// Whether all of them can be run; else the error says how to get them.
+pub(super) fn check() -> Result<()> {
+    for [program, option] in PROGRAMS {
+        if Command::new(program).arg(option).output().is_err() {
+            return Err(format!(
+                "{program} is not installed; on Debian: apt-get install iverilog verilator yosys"
+            )
+            .into());
+        }
+    }
+    Ok(())
+}
 
 /// The most seconds that a tool may take.
 const SECONDS_MAX: &str = "900";
@@ -40,19 +48,18 @@ pub(super) struct Played {
 }
 
 /// What a program prints, on both streams, and whether it ended well; killed after [`SECONDS_MAX`].
-fn said(folder: &Path, program: &str, arguments: &[&str]) -> anyhow::Result<(bool, String)> {
+fn said(folder: &Path, program: &str, arguments: &[&str]) -> Result<(bool, String)> {
     let mut command = Command::new("timeout");
     command.current_dir(folder).args(["-k", "5", SECONDS_MAX, program]).args(arguments);
-    let output = command.output().with_context(|| format!("{program} does not start"))?;
+    let output = command.output().map_err(|error| format!("{program} does not start: {error}"))?;
     let text = [output.stdout, output.stderr].concat();
     Ok((output.status.success(), String::from_utf8_lossy(&text).into_owned()))
 }
 
 /// The same of a program that must end well.
-fn must(folder: &Path, program: &str, arguments: &[&str]) -> anyhow::Result<String> {
+fn must(folder: &Path, program: &str, arguments: &[&str]) -> Result<String> {
     let (is_good, text) = said(folder, program, arguments)?;
-    ensure!(is_good, "{program} failed: {}", tail(&text));
-    Ok(text)
+    if is_good { Ok(text) } else { Err(format!("{program} failed: {}", tail(&text)).into()) }
 }
 
 /// The end of what a program said.
@@ -61,14 +68,14 @@ fn tail(text: &str) -> &str {
     text[start..].trim()
 }
 
-pub(super) fn write(folder: &Path, files: &[File]) -> anyhow::Result<()> {
+pub(super) fn write(folder: &Path, files: &[File]) -> Result<()> {
     for file in files {
         std::fs::write(folder.join(file.name), &file.text)?;
     }
     Ok(())
 }
 
-fn sources(folder: &Path) -> anyhow::Result<Vec<String>> {
+fn sources(folder: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
@@ -81,7 +88,7 @@ fn sources(folder: &Path) -> anyhow::Result<Vec<String>> {
 }
 
 /// Plays the testbench of a folder, each side resting in `stalls` of 8 cycles.
-pub(super) fn play(folder: &Path, simulator: Simulator, stalls: u32) -> anyhow::Result<Played> {
+pub(super) fn play(folder: &Path, simulator: Simulator, stalls: u32) -> Result<Played> {
     let sources = sources(folder)?;
     let sources = sources.iter().map(String::as_str);
     let text = match simulator {
@@ -93,22 +100,28 @@ pub(super) fn play(folder: &Path, simulator: Simulator, stalls: u32) -> anyhow::
         }
         Simulator::Verilator { is_optimised } => {
             let stalls = format!("-GSTALLS={stalls}");
-            let mut options = vec!["--binary", "--timing", "-j", "1", "-fno-expand", &stalls];
+            let mut options = vec!["--binary", "--timing", "-j", "1", &stalls];
             options.extend(["--top-module", "testbench", "-Mdir", "built"]);
             if !is_optimised {
-                options.extend(["-MAKEFLAGS", "OPT_FAST=-O0 OPT_SLOW=-O0 OPT_GLOBAL=-O0"]);
+                options.extend([
+                    "-fno-expand",
+                    "-MAKEFLAGS",
+                    "OPT_FAST=-O0 OPT_SLOW=-O0 OPT_GLOBAL=-O0",
+                ]);
             }
             must(folder, "verilator", &options.into_iter().chain(sources).collect::<Vec<_>>())?;
             must(folder, "./built/Vtestbench", &[])?
         }
     };
-    ensure!(text.contains("PASS:"), "the testbench does not pass: {}", tail(&text));
+    if !text.contains("PASS:") {
+        return Err(format!("the testbench does not pass: {}", tail(&text)).into());
+    }
     let number = |before: &str| {
         let (_, rest) = text.split_once(before)?;
         rest.split_whitespace().next()?.parse().ok()
     };
     let figure =
-        |before| number(before).with_context(|| format!("no '{before}' in: {}", tail(&text)));
+        |before| number(before).ok_or_else(|| format!("no '{before}' in: {}", tail(&text)));
     Ok(Played {
         beats: figure("in: ")?,
         cycles: figure("beats in ")?,
@@ -117,21 +130,23 @@ pub(super) fn play(folder: &Path, simulator: Simulator, stalls: u32) -> anyhow::
 }
 
 /// Whether verilator has nothing to warn of in the modules, with all its warnings.
-pub(super) fn lint(folder: &Path, top: &str, modules: &[File]) -> anyhow::Result<()> {
+pub(super) fn lint(folder: &Path, top: &str, modules: &[File]) -> Result<()> {
     let options = ["--lint-only", "-Wall", "--top-module", top];
     let names = modules.iter().map(|module| module.name);
     let (is_good, text) =
         said(folder, "verilator", &options.into_iter().chain(names).collect::<Vec<_>>())?;
-    ensure!(is_good && text.trim().is_empty(), "verilator warns: {}", tail(&text));
-    Ok(())
+    if is_good && text.trim().is_empty() {
+        return Ok(());
+    }
+    Err(format!("verilator warns: {}", tail(&text)).into())
 }
 
 /// The gates of the modules of a folder.
-pub(super) fn gates(folder: &Path) -> anyhow::Result<Gates> {
+pub(super) fn gates(folder: &Path) -> Result<Gates> {
     let said = must(folder, "yosys", &["-q", "-s", "synth.ys"])?;
     // A memory that becomes registers, a bit that is never driven: the engine has none of them.
     if !said.trim().is_empty() {
-        bail!("yosys warns: {}", tail(&said));
+        return Err(format!("yosys warns: {}", tail(&said)).into());
     }
     let read = |name: &str| std::fs::read_to_string(folder.join(name));
     Ok(Gates::read(&read("stat.txt")?, &read("ltp.txt")?)?)

@@ -10,10 +10,10 @@ use levelhead_rtl::{BEAT_ROUNDING, committed};
 use super::*;
 
 fn are_there() -> bool {
-    let missing = needs::check(&tools::NEEDS).err();
+    let missing = programs::check().err();
     if let Some(missing) = &missing {
-        assert!(std::env::var_os("CI").is_none(), "{missing:#}");
-        eprintln!("SKIPPED: {missing:#}");
+        assert!(std::env::var_os("CI").is_none(), "{missing}");
+        eprintln!("SKIPPED: {missing}");
     }
     missing.is_none()
 }
@@ -124,12 +124,12 @@ fn planted_faults_are_caught() {
         let folder = tempfile::tempdir().expect("there is a place for temporary files");
         let play = Play::Patterns(4);
         let ask = Emit { code: &code, kind: fault.kind, sector_size: SHORT, play, seed: 7 };
-        tools::write(folder.path(), &emit(&ask).expect("the code fits")).expect("there is room");
-        let good = tools::play(folder.path(), Simulator::Iverilog, STALLS);
+        programs::write(folder.path(), &emit(&ask).expect("the code fits")).expect("there is room");
+        let good = programs::play(folder.path(), Simulator::Iverilog, STALLS);
         assert!(good.is_ok(), "{good:?}");
         plant(folder.path(), fault);
         let problem =
-            tools::play(folder.path(), Simulator::Iverilog, STALLS).expect_err(fault.what);
+            programs::play(folder.path(), Simulator::Iverilog, STALLS).expect_err(fault.what);
         assert!(problem.to_string().contains("FAIL"), "{}: {problem}", fault.what);
     }
 }
@@ -148,7 +148,7 @@ fn latches_and_warnings_are_caught() {
         seed: 7,
     };
     let folder = tempfile::tempdir().expect("there is a place for temporary files");
-    tools::write(folder.path(), &emit(&ask).expect("the code fits")).expect("there is room");
+    programs::write(folder.path(), &emit(&ask).expect("the code fits")).expect("there is room");
     let fault = Fault {
         what: "a latch",
         kind: Kind::Polynomial,
@@ -156,22 +156,33 @@ fn latches_and_warnings_are_caught() {
         to: "always_latch if (in_valid) out_data = remainder;",
     };
     plant(folder.path(), &fault);
-    let problem = tools::gates(folder.path()).expect_err("there is a latch").to_string();
+    let problem = programs::gates(folder.path()).expect_err("there is a latch").to_string();
     assert!(problem.contains("LATCH"), "{problem}");
     let unused = Fault {
         what: "an unused wire",
         kind: Kind::Polynomial,
         from: "logic first;",
-        to: "logic first, unused;",
+        to: "logic first, spare;",
     };
     plant(folder.path(), &unused);
     let modules = modules(&code, Kind::Polynomial).expect("the code fits");
-    let problem = tools::lint(folder.path(), "polynomial", &modules).expect_err("a wire is unused");
+    let problem =
+        programs::lint(folder.path(), "polynomial", &modules).expect_err("a wire is unused");
     assert!(problem.to_string().contains("UNUSED"), "{problem}");
 }
 
 #[test]
 fn codes_of_the_table_are_named_as_in_the_paper() {
-    assert_eq!(code("9,246").map(|of| of.encoder), Ok(28_000));
+    assert_eq!(code("9,246").expect("it is in the paper's table").encoder, 28_000);
     assert!(code("9,247").is_err());
+}
+
+#[test]
+fn page_has_the_table_that_is_kept() {
+    let page =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/rtl.md"))
+            .expect("it is there");
+    for line in text(&committed()).lines() {
+        assert!(page.contains(line), "docs/rtl.md lacks: {line}");
+    }
 }

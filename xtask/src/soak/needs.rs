@@ -5,13 +5,13 @@ use std::path::Path;
 use anyhow::bail;
 
 /// A program, and the Debian package that has it.
-pub(crate) struct Need {
-    pub(crate) program: &'static str,
-    pub(crate) package: &'static str,
+pub(super) struct Need {
+    pub(super) program: &'static str,
+    pub(super) package: &'static str,
 }
 
 /// Whether all of them can be run; else the error says which cannot, and how to get them.
-pub(crate) fn check(needs: &[Need]) -> anyhow::Result<()> {
+pub(super) fn check(needs: &[Need]) -> anyhow::Result<()> {
     let missing: Vec<&Need> = needs.iter().filter(|need| !is_there(need.program)).collect();
     if missing.is_empty() {
         return Ok(());
