@@ -1,7 +1,6 @@
 //! Sums of constant matrices over GF(2): gates of two inputs, with common pairs shared.
 //!
-//! The greedy method of Paar ("Optimized arithmetic for Reed-Solomon encoders", 1997): the pair of terms
-//! that most rows have becomes a gate and a term of its own, until no pair is in two rows. Ours keeps a
+//! The greedy method of `[Paar97]`: the pair of terms that most rows have becomes a gate and a term of its own, until no pair is in two rows. Ours keeps a
 //! bound on the depth as well: a row takes a gate only if what is left of it still fits below the bound.
 //!
 //! # Invariants
