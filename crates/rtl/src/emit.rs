@@ -16,7 +16,8 @@ const REDUNDANT_MAX: usize = 255;
 ///
 /// # Errors
 ///
-/// A code with no redundant symbols, or with more than an engine of the kind has rows for.
+/// A code with no redundant symbols, or with more than an engine of the kind has rows for; a polynomial code
+/// of more than 1,023 symbols.
 pub fn modules(code: &Code, kind: Kind) -> Result<Vec<File>, UnfitCode> {
     let redundant_max = match kind {
         Kind::Sector => REDUNDANT_MAX,
@@ -24,7 +25,11 @@ pub fn modules(code: &Code, kind: Kind) -> Result<Vec<File>, UnfitCode> {
     };
     let redundant = code.redundant();
     if !(1..=redundant_max).contains(&redundant) {
-        return Err(UnfitCode { kind, redundant, redundant_max });
+        return Err(UnfitCode::Redundant { kind, redundant, redundant_max });
+    }
+    let (length, length_max) = (code.len(), polynomial::LENGTH_MAX);
+    if kind == Kind::Polynomial && length > length_max {
+        return Err(UnfitCode::Length { length, length_max });
     }
     Ok(match kind {
         Kind::Sector => sector::modules(code),
@@ -107,15 +112,18 @@ mod tests {
 
     #[test]
     fn codes_without_an_engine_are_refused() {
-        let none = Code::new(20, 0).expect("it exists");
-        let many = Code::new(500, 256).expect("it exists");
+        let code = |data, redundant| Code::new(data, redundant).expect("it exists");
         for kind in Kind::ALL {
-            for code in [&none, &many] {
-                let problem = emit(&ask(code, kind)).expect_err("no engine has this many rows");
-                assert_eq!(problem.redundant, code.redundant());
+            for code in [code(20, 0), code(500, 256)] {
+                let problem = emit(&ask(&code, kind)).expect_err("no engine has this many rows");
                 assert!(problem.to_string().contains("redundant symbols, not"), "{problem}");
             }
         }
+        let long = code(1020, 4);
+        assert!(modules(&long, Kind::Sector).is_ok());
+        let problem = modules(&long, Kind::Polynomial).expect_err("the field has 1,023 powers");
+        assert_eq!(problem, UnfitCode::Length { length: 1024, length_max: 1023 });
+        assert!(modules(&code(1019, 4), Kind::Polynomial).is_ok());
         assert!("decoder".parse::<Kind>().is_err());
     }
 }

@@ -80,22 +80,39 @@ pub struct File {
 
 /// A code that no engine of a kind is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnfitCode {
-    /// Of which kind.
-    pub kind: Kind,
-    /// How many redundant symbols it has.
-    pub redundant: usize,
-    /// The most that an engine of the kind has.
-    pub redundant_max: usize,
+pub enum UnfitCode {
+    /// It has no redundant symbols, or more than an engine of the kind has.
+    Redundant {
+        /// Of which kind.
+        kind: Kind,
+        /// How many it has.
+        redundant: usize,
+        /// The most that an engine has.
+        redundant_max: usize,
+    },
+    /// A codeword of a polynomial code over GF(2^10) has fewer symbols.
+    Length {
+        /// How many it has.
+        length: usize,
+        /// The most that there can be.
+        length_max: usize,
+    },
 }
 
 impl fmt::Display for UnfitCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, redundant, redundant_max } = self;
-        write!(
-            f,
-            "an engine of kind {kind} has 1 to {redundant_max} redundant symbols, not {redundant}"
-        )
+        match self {
+            Self::Redundant { kind, redundant, redundant_max } => write!(
+                f,
+                "an engine of kind {kind} has 1 to {redundant_max} redundant symbols, not {redundant}"
+            ),
+            Self::Length { length, length_max } => {
+                write!(
+                    f,
+                    "a codeword of a polynomial encoder has at most {length_max} symbols, not {length}"
+                )
+            }
+        }
     }
 }
 

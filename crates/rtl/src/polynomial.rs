@@ -23,6 +23,9 @@ use crate::pairs::{Network, share};
 /// The most redundant symbols. More would be right as well, but sharing their pairs takes long.
 pub(crate) const REDUNDANT_MAX: usize = 64;
 
+/// The most symbols of a codeword: the powers of `x` in the larger field.
+pub(crate) const LENGTH_MAX: usize = 1023;
+
 /// The depth that the matrix may have: with the gates before it, 11 of the 12 that a cycle has room for.
 const DEPTH: u32 = 9;
 
