@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use crate::{AppError, Show, files};
 
-/// The most bytes of sectors that a testbench is given; as text they are 2.3 times as many.
-const BYTES_MAX: usize = 256 << 20;
+/// The most bytes of a testbench's tables.
+const TABLES_MAX: u64 = 512 << 20;
 
 /// The most symbols of a code that a testbench plays: the work for its coefficients grows with their square.
 const LENGTH_MAX: usize = 4096;
@@ -67,14 +67,14 @@ pub fn emit_engine(ask: &EmitEngine) -> Result<EngineShown, AppError> {
             "--sector-size {sector_size}: a testbench plays sectors of {least} to {most} bytes, a power of two"
         )));
     }
-    let groups = engine.redundant().saturating_mul(patterns).saturating_add(1);
-    let bytes = groups.saturating_mul(engine.len()).saturating_mul(sector_size);
-    if patterns == 0 || bytes > BYTES_MAX {
+    if patterns == 0 {
+        return Err(AppError::usage("--patterns 0: a testbench plays at least 1".to_owned()));
+    }
+    if tables(&engine, kind, sector_size, patterns) > TABLES_MAX {
         return Err(AppError::usage(format!(
-            "--patterns {patterns}: there is at least 1, and at most {} bytes of sectors, which {code} with \
-             sectors of {sector_size} bytes passes with {}",
-            BYTES_MAX,
-            1 + BYTES_MAX / (engine.redundant().max(1) * engine.len() * sector_size),
+            "--code {code}, --sector-size {sector_size}, --patterns {patterns}: the tables of its testbench would take \
+             more than {} MiB",
+            TABLES_MAX >> 20
         )));
     }
     check_is_free(&ask.folder, ask.is_forced)?;
@@ -92,6 +92,21 @@ fn code_of(code: NamedCode) -> Result<Code, AppError> {
     let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     Code::new(count(code.data), count(code.redundant))
         .map_err(|problem| AppError::usage(format!("--code {code}: {problem}")))
+}
+
+/// About how many bytes the tables of a testbench take: a line of 37 for 16 bytes of a sector, one of 5 for a
+/// coefficient.
+fn tables(code: &Code, kind: Kind, sector_size: usize, patterns: usize) -> u64 {
+    let [length, redundant, size, patterns] =
+        [code.len(), code.redundant(), sector_size, patterns].map(|count| count as u64);
+    let of = |count: u64, bytes: u64| count.saturating_mul(bytes);
+    match kind {
+        Kind::Sector => {
+            let group = of(length, size / 16 * 37 + 5 * redundant);
+            of(of(patterns, redundant).saturating_add(1), group)
+        }
+        Kind::Polynomial => of(of(patterns, 10), 3 * length),
+    }
 }
 
 fn check_is_free(folder: &Path, is_forced: bool) -> Result<(), AppError> {

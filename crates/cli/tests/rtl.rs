@@ -73,8 +73,11 @@ fn what_no_engine_has_is_refused_before_anything_is_written() {
         (&["--kind", "decoder"], "expected sector or polynomial"),
         (&["--sector-size", "300"], "256 to 65536 bytes, a power of two"),
         (&["--sector-size", "131072"], "256 to 65536 bytes, a power of two"),
-        (&["--patterns", "0"], "there is at least 1"),
-        (&["--patterns", "18446744073709551615"], "there is at least 1"),
+        (&["--patterns", "0"], "a testbench plays at least 1"),
+        (&["--patterns", "18446744073709551615"], "would take more than 512 MiB"),
+        (&["--patterns", "18446744073709551615", "--kind", "polynomial"], "more than 512 MiB"),
+        (&["--code", "255,3841"], "would take more than 512 MiB"),
+        (&["--code", "9,4000", "--sector-size", "65536"], "would take more than 512 MiB"),
     ] {
         let refused = levelhead(&[&["rtl", "emit", "-o", &folder], options].concat());
         assert!(refused.refusal().contains(sentence), "{options:?}: {}", refused.refusal());

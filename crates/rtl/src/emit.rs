@@ -65,13 +65,14 @@ pub fn emit(ask: &Emit<'_>) -> Result<Vec<File>, UnfitCode> {
     let names: Vec<&str> = files.iter().map(|module| module.name).collect();
     let script = gates::script(kind, &names);
     let mut rng = Streams::new(seed).stream("rtl");
+    let chance = Streams::new(seed).stream("stalls").below(u64::from(u32::MAX)) as u32 + 1;
     files.extend(match kind {
         Kind::Sector => {
             let groups = vectors::groups(code, sector_size, play, &mut rng);
             let groups = groups.expect("sectors are of a size that every code takes");
-            vectors::files(code, sector_size, &groups)
+            vectors::files(code, sector_size, &groups, chance)
         }
-        Kind::Polynomial => polynomial::vectors(code, play, &mut rng),
+        Kind::Polynomial => polynomial::vectors(code, play, &mut rng, chance),
     });
     files.push(File { name: "synth.ys", text: script });
     let readme = readme::of(ask, &files);
@@ -100,7 +101,13 @@ mod tests {
                 let of = |files: &[File]| files.iter().find(|file| file.name == name).cloned();
                 of(&files) != of(&other)
             };
-            assert!(differ("in.hex") && differ("out.hex") && !differ("testbench.sv"), "{kind}");
+            assert!(
+                !differ("synth.ys")
+                    && differ("in.hex")
+                    && differ("out.hex")
+                    && differ("testbench.sv"),
+                "{kind}"
+            );
             let has_place = |file: &&File| {
                 let mut parts = file.text.split('@').skip(1);
                 parts.any(|part| part.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_'))

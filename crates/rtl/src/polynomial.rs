@@ -1,7 +1,7 @@
 //! The polynomial encoder of `[LEC17]`, table 2: its field, its matrix, and the module.
 //!
 //! Symbols are elements of GF(2^8) by `x^8 + x^4 + x^3 + x^2 + 1` in codes of up to 255 symbols, of
-//! GF(2^10) by `x^10 + x^3 + 1` in longer ones. The generator polynomial has the roots `a^0` to
+//! GF(2^10) by `x^10 + x^3 + 1` in longer ones, up to 1,023. The generator polynomial has the roots `a^0` to
 //! `a^(m-1)`, with `a = x`. The redundant symbols are the remainder of the data, times `x^m`, by it; the
 //! first symbol has the highest power. The paper names neither its fields nor its roots.
 //!
@@ -159,8 +159,8 @@ pub(crate) fn modules(code: &Code) -> Vec<File> {
     vec![File { name: "polynomial.sv", text }]
 }
 
-/// The testbench and its tables: random codewords, one after the other.
-pub(crate) fn vectors(code: &Code, play: Play, rng: &mut Rng) -> Vec<File> {
+/// The testbench, which rests by `chance`, not 0, and its tables: random codewords, one after the other.
+pub(crate) fn vectors(code: &Code, play: Play, rng: &mut Rng, chance: u32) -> Vec<File> {
     let symbols = Symbols::of(code);
     let Symbols { bits, lanes, .. } = symbols;
     let codewords = match play {
@@ -181,6 +181,7 @@ pub(crate) fn vectors(code: &Code, play: Play, rng: &mut Rng) -> Vec<File> {
         outs.push(remainder.into_iter().flat_map(|symbol| bits_of(symbol, bits)));
     }
     let testbench = include_str!("text/polynomial_testbench.sv")
+        .replace("@SEED@", &chance.to_string())
         .replace("@INS@", &ins.lines.to_string())
         .replace("@OUTS@", &outs.lines.to_string())
         .replace("@BEAT@", &(lanes * bits).to_string())

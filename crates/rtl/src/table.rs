@@ -118,7 +118,7 @@ impl Row {
     ///
     /// # Errors
     ///
-    /// A line that is not a row, or is one of a code that the paper has not.
+    /// A line that is not a row, or is one of a code that is not in the paper.
     pub fn read(text: &str) -> Result<Vec<Self>, UnreadableTable> {
         text.lines()
             .skip(1)

@@ -77,7 +77,7 @@ pub(crate) fn groups(
     patterns.iter().map(|erased| Group::random(code, size, erased, rng)).collect()
 }
 
-/// So many symbols of a code, in order.
+/// `count` symbols of a code, in order.
 fn pattern(code: &Code, count: usize, rng: &mut Rng) -> Vec<usize> {
     let mut erased = Vec::new();
     while erased.len() < count {
@@ -125,13 +125,14 @@ pub fn coefficients(code: &Code, plan: &DecodePlan) -> Result<Vec<Vec<u16>>, Use
         .collect())
 }
 
-/// The testbench, the tables that it plays, and the coefficients of encoding for whoever builds a host.
+/// The testbench, which rests by `chance`, not 0; the tables that it plays; and the coefficients of encoding, for
+/// the builder of a host.
 ///
 /// # Panics
 ///
 /// If a sector has another size, or a group has no sectors that come in, or none or more than the
 /// redundant symbols that leave.
-pub(crate) fn files(code: &Code, size: usize, groups: &[Group]) -> Vec<File> {
+pub(crate) fn files(code: &Code, size: usize, groups: &[Group], chance: u32) -> Vec<File> {
     let rows = code.redundant();
     let (mut coefficients, mut ins, mut outs) =
         (Table::default(), Table::default(), Table::default());
@@ -159,6 +160,7 @@ pub(crate) fn files(code: &Code, size: usize, groups: &[Group]) -> Vec<File> {
     }
     let top = if code.field() == Field::Tower { "15" } else { "7" };
     let testbench = include_str!("text/sector_testbench.sv")
+        .replace("@SEED@", &chance.to_string())
         .replace("@BEATS_LOG@", &(size / BEAT_SIZE).ilog2().to_string())
         .replace("@COEFFICIENTS@", &coefficients.lines.to_string())
         .replace("@INS@", &ins.lines.to_string())

@@ -21,13 +21,13 @@ pub(crate) struct EmitArgs {
     /// The code: its redundant symbols, then its data symbols
     #[arg(long, value_name = "REDUNDANT,DATA", default_value = "9,246")]
     code: Code,
-    /// sector, which encodes and decodes the code of our formats; or polynomial, the encoder of [LEC17]
+    /// sector, which encodes and decodes the code of our formats; or polynomial, the encoder of [LEC17], for at most 1023 symbols
     #[arg(long, default_value = "sector")]
     kind: Kind,
     /// Bytes of a sector that the testbench plays, a power of two
     #[arg(long, value_name = "BYTES", default_value = "256")]
     sector_size: usize,
-    /// Patterns of each number of erasures that the testbench plays; of polynomial, tens of codewords
+    /// Patterns of each number of erasures that the testbench plays; for polynomial, ten codewords each
     #[arg(long, value_name = "COUNT", default_value = "1")]
     patterns: usize,
     /// What the testbench's bytes and erasures are drawn from

@@ -49,6 +49,9 @@ impl Wish {
                 _ => return Err(format!("'{word}' is no option").into()),
             }
         }
+        if wish.is_kept && !wish.codes.is_empty() {
+            return Err("--keep is of all codes".into());
+        }
         Ok(wish)
     }
 }

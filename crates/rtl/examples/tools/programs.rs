@@ -24,7 +24,7 @@ pub(super) fn check() -> Result<()> {
 }
 
 /// The most seconds that a tool may take.
-const SECONDS_MAX: &str = "900";
+const SECONDS_MAX: &str = "300";
 
 /// A program that simulates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -67,7 +67,7 @@ struct Fault {
     to: &'static str,
 }
 
-const FAULTS: [Fault; 7] = [
+const FAULTS: [Fault; 9] = [
     Fault {
         what: "a swapped coefficient",
         kind: Kind::Sector,
@@ -88,6 +88,18 @@ const FAULTS: [Fault; 7] = [
     },
     Fault { what: "a bank not cleared", kind: Kind::Sector, from: "first && !high", to: "1'b0" },
     Fault {
+        what: "a bank that is not waited for",
+        kind: Kind::Sector,
+        from: " && !(starts && first && full[bank])",
+        to: "",
+    },
+    Fault {
+        what: "a reset that leaves a beat behind",
+        kind: Kind::Sector,
+        from: "beat <= '0; first <= 1'b1;",
+        to: "first <= 1'b1;",
+    },
+    Fault {
         what: "a swapped term",
         kind: Kind::Polynomial,
         from: "= used[0] ^",
@@ -96,8 +108,8 @@ const FAULTS: [Fault; 7] = [
     Fault {
         what: "a stall of the reader ignored",
         kind: Kind::Polynomial,
-        from: "= !out_valid || out_ready",
-        to: "= 1'b1",
+        from: " && (!out_valid || out_ready)",
+        to: "",
     },
     Fault {
         what: "a remainder not cleared",
@@ -119,8 +131,13 @@ fn planted_faults_are_caught() {
     if !are_there() {
         return;
     }
-    let code = Code::new(20, 3).expect("it exists");
     for fault in &FAULTS {
+        // Of two sectors come nine, so that the writer waits for banks.
+        let code = match fault.kind {
+            Kind::Sector => Code::new(2, 9),
+            Kind::Polynomial => Code::new(20, 3),
+        };
+        let code = code.expect("it exists");
         let folder = tempfile::tempdir().expect("there is a place for temporary files");
         let play = Play::Patterns(4);
         let ask = Emit { code: &code, kind: fault.kind, sector_size: SHORT, play, seed: 7 };

@@ -14,7 +14,7 @@ module polynomial (
 
     logic [REMAINDER-1:0] remainder, next;
     logic first;
-    assign in_ready = !out_valid || out_ready;
+    assign in_ready = !reset && (!out_valid || out_ready);
     wire take = in_valid && in_ready;
     // What the last beat left is where it is shown: a codeword's first beat begins without it.
     wire [REMAINDER-1:0] held = remainder & {REMAINDER{!first}};

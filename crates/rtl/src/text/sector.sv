@@ -26,9 +26,9 @@ module sector #(
     logic first, bank;
     logic [1:0] full;
     wire starts = beat == '0;
-    assign in_ready = !(starts && !is_loaded) && !(starts && first && full[bank]);
+    assign in_ready = !reset && !(starts && !is_loaded) && !(starts && first && full[bank]);
     wire take = in_valid && in_ready;
-    assign coefficient_ready = !is_loaded;
+    assign coefficient_ready = !reset && !is_loaded;
     wire load = coefficient_valid && coefficient_ready;
     wire high = (TOWER == 1) && beat[2];
     wire [ADDR-2:0] place;
