@@ -55,6 +55,14 @@ const logSteps = (low, high) => {
   return steps;
 };
 // Which marks have labels: whole decades first, then what has room.
+// One form for all labels of a logarithmic axis: in full where all are short, else as powers of ten.
+const logText = ({ low, high }) => {
+  if (low >= 10 ** -3.5 && high <= 10 ** 5.5) return value => number(value);
+  return value => {
+    const [mantissa, power] = value.toExponential(2).split("e");
+    return (Number(mantissa) === 1 ? "" : Number(mantissa) + "·") + "10" + superscript(Number(power));
+  };
+};
 const labelled = (plot, scale, steps, text, room) => {
   const taken = [], labels = steps.map(() => "");
   const digit = value => Number(value.toExponential(8).split("e")[0]);
@@ -116,7 +124,10 @@ const aligned = data => {
 };
 
 const save = (svg, off, title) => {
-  const copy = svg.cloneNode(true), [, , width, height] = copy.getAttribute("viewBox").split(" ");
+  const copy = svg.cloneNode(true), [, top, width, rest] = copy.getAttribute("viewBox").split(" ").map(Number);
+  const height = top + rest;
+  copy.setAttribute("viewBox", ["0 0", width, height].join(" "));
+  copy.querySelectorAll(".lh-svg-title").forEach(line => line.style.display = "");
   copy.querySelectorAll(".lh-mark").forEach(element => element.remove());
   off.forEach(idx => copy.querySelectorAll(`[data-of="${idx}"],[data-key="${idx}"]`).forEach(element => element.remove()));
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
@@ -226,18 +237,23 @@ const lines = (figure, still, data) => {
 
   const axis = (side, of) => {
     const isX = side === "x", isLog = of.scale !== "linear";
-    const text = of.scale === "tail" ? value => share(value) : value => number(value);
+    const text = of.scale === "tail" ? value => share(value) : logText(of);
     const grid = css("--lh-grid"), faint = css("--lh-faint");
-    const room = isX ? label => widthOf(label) + 10 : () => 16;
+    const room = isX ? label => widthOf(label) + 12 : () => 22;
+    let labels = new Map();
     return {
       scale: side, side: isX ? 2 : 3, stroke: css("--lh-faint"), font: FONT, labelFont: LABEL_FONT,
       label: of.label, labelSize: 22, gap: 6,
       size: isX ? 32 : (_, labels) => 14 + Math.max(20, ...(labels || []).map(label => widthOf(label || ""))),
       space: isX ? 56 : 34,
       ...(isLog ? { splits: (_, __, low, high) => logSteps(low, high) } : {}),
-      values: (shown, steps) => (isLog ? labelled(shown, side, steps, text, room) : steps.map(step => (step == null ? "" : number(step, 6)))),
-      ...(isLog ? { filter: (_, steps) => steps } : {}),
-      grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, size: 5 }, border: { show: true, stroke: faint, width: 1 },
+      values: (_, steps) => steps.map(step => (isLog ? labels.get(step) : step == null ? "" : number(step, 6)) ?? ""),
+      ...(isLog ? { filter: (shown, steps) => {
+        const texts = labelled(shown, side, steps, text, room);
+        labels = new Map(steps.map((step, at) => [step, texts[at]]));
+        return steps.map((step, at) => (texts[at] ? step : null));
+      } } : {}),
+      grid: { stroke: grid, width: 1, ...(isLog ? { filter: (_, steps) => steps.map(step => (labels.get(step) ? step : null)) } : {}) }, ticks: { stroke: grid, size: 5 }, border: { show: true, stroke: faint, width: 1 },
     };
   };
   const scale = (of, range) => ({
@@ -321,12 +337,19 @@ const picture = (figure, still, data) => {
   const read = make("p", { class: "lh-read", "aria-live": "polite" });
   const tools = make("div", { class: "lh-tools" },
     tool("Save SVG", "Saves the picture with the series that are shown", () => save(still.querySelector(".lh-broad"), off, data.title)));
-  const live = make("div", { class: "lh-live" }, read, make("div", { class: "lh-head" }, make("span"), tools));
+  const head = make("div", { class: "lh-live lh-head" }, make("div", { class: "lh-title" }, data.title), tools);
   still.classList.add("lh-live-svg");
   still.tabIndex = 0;
   still.setAttribute("role", "application");
   still.setAttribute("aria-label", `${data.title}. Arrows go from one ${isGrid ? "field" : "group"} to the next.`);
-  figure.append(live);
+  figure.prepend(head);
+  figure.append(read);
+  // The title stands above, beside the buttons.
+  still.querySelectorAll("svg").forEach(svg => {
+    const [left, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number), top = Number(svg.dataset.titled);
+    svg.querySelectorAll(".lh-svg-title").forEach(line => line.style.display = "none");
+    svg.setAttribute("viewBox", [left, top, width, height - top].join(" "));
+  });
   let now = null;
   const HELP = "Point at the picture, or use the arrow keys.";
   read.textContent = HELP;

@@ -75,6 +75,7 @@ pub(crate) fn draw(figure: &Figure, stands: Stands, breadth: Breadth) -> String 
         down += LINE_HEIGHT;
         svg.text(Voice::Title, (MARGIN, down), Anchor::Start, 0.0, &line);
     }
+    svg.title_ends_at(down + TITLE_GAP - 16.0);
     let under_title = down + TITLE_GAP;
     let Plotted { below, notes } = match &figure.content {
         Content::Lines { x, y, series } => plot_lines(&mut svg, under_title, [x, y], series),

@@ -149,6 +149,8 @@ pub(crate) type Point = (f64, f64);
 pub(crate) struct Svg {
     body: String,
     breadth: Breadth,
+    /// How far down the title reaches.
+    titled: f64,
     /// Left, top, right and bottom edge of what a pointer may ask for, once that is known.
     asked: Option<[f64; 4]>,
 }
@@ -161,6 +163,11 @@ impl Svg {
 
     pub(crate) const fn breadth(&self) -> Breadth {
         self.breadth
+    }
+
+    /// The title reaches down to here.
+    pub(crate) const fn title_ends_at(&mut self, down: f64) {
+        self.titled = down;
     }
 
     /// Groups or fields are asked for by their place between these edges: left, top, right, bottom.
@@ -216,7 +223,10 @@ impl Svg {
             Anchor::End => "end",
         };
         let look = match voice {
-            Voice::Title => format!("font-size=\"16\" font-weight=\"600\" fill=\"{}\"", LIGHT.ink),
+            Voice::Title => format!(
+                "class=\"lh-svg-title\" font-size=\"16\" font-weight=\"600\" fill=\"{}\"",
+                LIGHT.ink
+            ),
             Voice::Label => format!("font-size=\"13\" fill=\"{}\"", LIGHT.ink),
             Voice::Faint => format!("class=\"lh-faint\" font-size=\"12\" fill=\"{}\"", LIGHT.faint),
             Voice::Inside => {
@@ -300,8 +310,11 @@ impl Svg {
             Stands::InPage => {
                 let asked = self.asked.map(|edges| edges.map(coord).join(" "));
                 let asked = asked.map_or(String::new(), |edges| format!(" data-asked=\"{edges}\""));
-                let class = self.breadth.class();
-                format!("<svg class=\"lh-figure {class}\"{asked} {head}>\n{}</svg>\n", self.body)
+                let (class, titled) = (self.breadth.class(), coord(self.titled));
+                format!(
+                    "<svg class=\"lh-figure {class}\" data-titled=\"{titled}\"{asked} {head}>\n{}</svg>\n",
+                    self.body
+                )
             }
             Stands::Alone => format!(
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"lh-figure\" width=\"{width}\" \
