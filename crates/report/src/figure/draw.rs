@@ -16,7 +16,7 @@ use super::svg::{
     Anchor, Breadth, Paint, Point, RuleClass, Stands, Svg, Voice, coord, fitted, shortened,
     text_width, wrapped,
 };
-use super::{Bars, Content, Figure, Interval, Series, Shape, notes};
+use super::{Bars, Content, Figure, Interval, Series, Shape, Stand, notes};
 
 const PLOT_HEIGHT: f64 = 340.0;
 pub(super) const MARGIN: f64 = 14.0;
@@ -30,6 +30,8 @@ pub(super) const LABEL_SIZE: f64 = 13.0;
 pub(super) const TICK_SIZE: f64 = 12.0;
 /// What is left free between two labels side by side.
 pub(super) const LABEL_GAP: f64 = 6.0;
+/// Few stacks are no wider than this.
+const STACK_WIDTH_MAX: f64 = 90.0;
 /// How far apart labels of this slant, in degrees, stand without touching.
 const SLANTED_APART: f64 = 29.0;
 const UPRIGHT_APART: f64 = 15.0;
@@ -79,7 +81,12 @@ pub(crate) fn draw(figure: &Figure, stands: Stands, breadth: Breadth) -> String 
     let under_title = down + TITLE_GAP;
     let Plotted { below, notes } = match &figure.content {
         Content::Lines { x, y, series } => plot_lines(&mut svg, under_title, [x, y], series),
-        Content::Bars { y, groups, bars } => plot_bars(&mut svg, under_title, y, groups, bars),
+        Content::Bars { y, groups, bars, stand: Stand::Beside } => {
+            plot_bars(&mut svg, under_title, y, groups, bars)
+        }
+        Content::Bars { y, groups, bars, stand: Stand::Stacked } => {
+            plot_stacks(&mut svg, under_title, y, groups, bars)
+        }
         Content::Grid(grid) => grid.plot(&mut svg, under_title),
     };
     let mut down = below;
@@ -133,6 +140,50 @@ fn plot_bars(svg: &mut Svg, top: f64, y_axis: &Axis, groups: &[String], bars: &[
     edges(svg, frame);
     svg.ask_between([frame.left, frame.top, frame.right, frame.bottom]);
     Plotted { below, notes: notes::of_bars(bars, groups, &y) }
+}
+
+fn plot_stacks(
+    svg: &mut Svg,
+    top: f64,
+    y_axis: &Axis,
+    groups: &[String],
+    bars: &[Bars],
+) -> Plotted {
+    let part = |one: &Bars, group: usize| {
+        Some(one.values[group]).filter(|value| value.is_finite() && *value > 0.0)
+    };
+    let sum = |group: usize| bars.iter().filter_map(|one| part(one, group)).sum::<f64>();
+    let y = Projection::of_bars(y_axis, (0..groups.len()).map(sum));
+    let names: Vec<&str> = bars.iter().map(|one| &*one.name).collect();
+    let top = legend(svg, top, Key::Box, &names);
+    let frame = y_scale(svg, top, &y_axis.label, &y);
+    let slot = 1.0 / groups.len().max(1) as f64;
+    let width = (0.7 * slot * (frame.right - frame.left)).min(STACK_WIDTH_MAX);
+    let left = |group: usize| frame.at(slot * (group as f64 + 0.5), 0.0).0 - width / 2.0;
+    let mut heights = vec![0.0; groups.len()];
+    for (idx, one) in bars.iter().enumerate() {
+        svg.of_series(idx, |svg| {
+            for (group, name) in groups.iter().enumerate() {
+                let Some(value) = part(one, group) else { continue };
+                let from = frame.at(0.0, y.place(heights[group])).1;
+                heights[group] += value;
+                let to = frame.at(0.0, y.place(heights[group])).1;
+                let what = format!("{name}, {}: {}", one.name, number(value));
+                svg.bar(Paint::of(idx), (left(group), to), (width, from - to), &what);
+            }
+        });
+    }
+    for (group, &height) in heights.iter().enumerate() {
+        let (middle, up) = (left(group) + width / 2.0, frame.at(0.0, y.place(height)).1);
+        if text_width(&number(height), TICK_SIZE) <= slot * (frame.right - frame.left) {
+            let text = number(height);
+            svg.text(Voice::Faint, (middle, up - 5.0), Anchor::Middle, 0.0, &text);
+        }
+    }
+    let below = group_labels(svg, frame, groups);
+    edges(svg, frame);
+    svg.ask_between([frame.left, frame.top, frame.right, frame.bottom]);
+    Plotted { below, notes: Vec::new() }
 }
 
 /// The two lines that a plot stands on.

@@ -38,7 +38,7 @@ pub struct Figure {
 #[derive(Clone, Debug)]
 enum Content {
     Lines { x: Axis, y: Axis, series: Vec<Series> },
-    Bars { y: Axis, groups: Vec<String>, bars: Vec<Bars> },
+    Bars { y: Axis, groups: Vec<String>, bars: Vec<Bars>, stand: Stand },
     Grid(Grid),
 }
 
@@ -62,6 +62,14 @@ pub enum Shape {
     Step,
     /// Not at all: a dot each.
     Dots,
+}
+
+/// How the bars of a group stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stand {
+    Beside,
+    /// Each on top of the one before it.
+    Stacked,
 }
 
 /// One bar a group, under one name.
@@ -157,7 +165,27 @@ impl Figure {
             Bars { name: name.to_owned(), values: values.to_vec(), intervals: Vec::new() }
         });
         let groups = groups.iter().map(|&group| group.to_owned()).collect();
-        Self::new(title, Content::Bars { y, groups, bars: bars.collect() })
+        let (bars, stand) = (bars.collect(), Stand::Beside);
+        Self::new(title, Content::Bars { y, groups, bars, stand })
+    }
+
+    /// Bars that stand on top of each other, the first of `series` below: parts of a whole, of which the
+    /// sum stands above. What is not above zero is not drawn. The vertical axis is an even one.
+    ///
+    /// # Panics
+    ///
+    /// If a series has more or fewer values than there are groups.
+    pub fn stacks(
+        title: impl Into<String>,
+        y_label: &str,
+        groups: &[&str],
+        series: &[(&str, &[f64])],
+    ) -> Self {
+        let mut figure = Self::bars(title, Axis::linear(y_label), groups, series);
+        if let Content::Bars { stand, .. } = &mut figure.content {
+            *stand = Stand::Stacked;
+        }
+        figure
     }
 
     /// The figure with an interval over each bar of the series `name`, one a group; one whose ends
@@ -165,10 +193,11 @@ impl Figure {
     ///
     /// # Panics
     ///
-    /// If there are bars, but no such series, or more or fewer intervals than groups.
+    /// If there are bars, but stacked ones or no such series, or more or fewer intervals than groups.
     #[must_use]
     pub fn with_intervals(mut self, name: &str, intervals: &[Interval]) -> Self {
-        if let Content::Bars { groups, bars, .. } = &mut self.content {
+        if let Content::Bars { groups, bars, stand, .. } = &mut self.content {
+            assert_eq!(*stand, Stand::Beside, "intervals of parts of a stack");
             assert_eq!(intervals.len(), groups.len(), "intervals of {name}");
             let series = bars.iter_mut().find(|one| one.name == name);
             series.unwrap_or_else(|| panic!("no bars of {name}")).intervals = intervals.to_vec();
@@ -378,6 +407,23 @@ mod tests {
     fn intervals_of_no_series_are_our_bug() {
         let figure = Figure::bars("a", Axis::linear("b"), &["one"], &[("ours", &[1.0])]);
         let _ = figure.with_intervals("theirs", &[Interval::NONE]);
+    }
+
+    #[test]
+    fn stacks_stand_on_each_other_under_their_sum() {
+        let series: [(&str, &[f64]); 3] =
+            [("wait", &[10.0, 0.0]), ("work", &[5.5, f64::NAN]), ("retry", &[-1.0, 2.0])];
+        let svg = checked(&Figure::stacks("a", "ms", &["x", "y"], &series));
+        let tops: Vec<&str> = svg.lines().filter(|line| line.contains("<title>x, ")).collect();
+        let number = |line: &str, name: &str| -> f64 {
+            let rest = line.split(&format!(" {name}=\"")).nth(1).unwrap();
+            rest.split('"').next().unwrap().parse().unwrap()
+        };
+        assert_eq!(tops.len(), 2, "nothing below zero: {svg}");
+        let [below, above] =
+            [tops[0], tops[1]].map(|line| (number(line, "y"), number(line, "height")));
+        assert!((above.0 + above.1 - below.0).abs() < 0.02, "{below:?} {above:?}");
+        assert!(svg.contains(">15.5</text>") && svg.contains(">2</text>"), "{svg}");
     }
 
     #[test]
