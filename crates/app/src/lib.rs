@@ -23,6 +23,8 @@ mod profiles;
 mod progress;
 pub mod replay;
 mod show;
+#[doc(hidden)]
+pub mod specimens;
 mod stop;
 pub mod study;
 pub mod watch;

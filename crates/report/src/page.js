@@ -5,7 +5,6 @@
 (() => {
 "use strict";
 const FONT = "12px system-ui,-apple-system,'Segoe UI',sans-serif";
-const LABEL_FONT = "13px system-ui,-apple-system,'Segoe UI',sans-serif";
 const COLOURS = 7;
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -217,7 +216,8 @@ const lines = (figure, still, data) => {
     tool("Save SVG", "Saves the picture with the series that are shown", () => save(still.querySelector(".lh-broad"), off, data.title)));
   const live = make("div", { class: "lh-live" },
     make("div", { class: "lh-head" }, make("div", { class: "lh-title" }, data.title), tools),
-    make("div", { class: "lh-keys" }, ...keys), place, read,
+    make("div", { class: "lh-keys" }, ...keys),
+    make("div", { class: "lh-up" }, data.y.label), place, make("div", { class: "lh-across" }, data.x.label), read,
     ...data.notes.map(note => make("p", { class: "lh-note" }, note)));
   figure.append(live);
   still.hidden = true;
@@ -242,9 +242,9 @@ const lines = (figure, still, data) => {
     const room = isX ? label => widthOf(label) + 12 : () => 22;
     let labels = new Map();
     return {
-      scale: side, side: isX ? 2 : 3, stroke: css("--lh-faint"), font: FONT, labelFont: LABEL_FONT,
-      label: of.label, labelSize: 22, gap: 6,
-      size: isX ? 32 : (_, labels) => 14 + Math.max(20, ...(labels || []).map(label => widthOf(label || ""))),
+      scale: side, side: isX ? 2 : 3, stroke: css("--lh-faint"), font: FONT,
+      gap: 6,
+      size: isX ? 30 : (_, labels) => 14 + Math.max(20, ...(labels || []).map(label => widthOf(label || ""))),
       space: isX ? 56 : 34,
       ...(isLog ? { splits: (_, __, low, high) => logSteps(low, high) } : {}),
       values: (_, steps) => steps.map(step => (isLog ? labels.get(step) : step == null ? "" : number(step, 6)) ?? ""),

@@ -136,6 +136,7 @@ fn percent(share: f64) -> String {
 fn time(time: Nanos) -> String {
     match time.as_millis_f64() {
         millis if millis >= 10_000.0 => format!("{:.1} s", millis / 1e3),
+        millis if millis >= 1_000.0 => format!("{:.2} s", millis / 1e3),
         millis if millis >= 100.0 => format!("{millis:.0} ms"),
         millis => format!("{millis:.1} ms"),
     }
@@ -205,6 +206,11 @@ const WAITS: [(&str, fn(&Parts) -> Nanos); 5] = [
 ];
 
 fn slowest(page: Page, accounts: &[(&Run, &Account)]) -> Page {
+    // Times of a queue that grows without bound would dwarf all others.
+    let is_shown = |one: &&(&Run, &Account)| one.0.end == End::Complete;
+    let complete: Vec<(&Run, &Account)> = accounts.iter().filter(is_shown).copied().collect();
+    let left_out = accounts.len() - complete.len();
+    let accounts = if complete.is_empty() { accounts } else { complete.as_slice() };
     let count = accounts.iter().map(|(_, account)| account.slowest.len()).max().unwrap_or(0);
     let runs: Vec<&Run> = accounts.iter().map(|(run, _)| *run).collect();
     let mean = |stories: &[Story], pick: fn(&Parts) -> Nanos| {
@@ -221,17 +227,23 @@ fn slowest(page: Page, accounts: &[(&Run, &Account)]) -> Page {
         .collect();
     let series: Vec<(&str, &[f64])> =
         parts.iter().map(|(name, values)| (*name, values.as_slice())).collect();
+    let figure = Figure::stacks(
+        format!("What the slowest {count} requests waited for"),
+        "mean time of each (ms)",
+        &texts(&names(&runs)),
+        &series,
+    );
     page.heading("Where the slowest requests spent their time")
         .paragraph(format!(
             "The {count} requests of each policy that took longest. A request waits for the last of \
              its commands that it needs, and each command for others in its drive before it is served."
         ))
-        .figure(Figure::stacks(
-            format!("What the slowest {count} requests waited for"),
-            "mean time of each (ms)",
-            &texts(&names(&runs)),
-            &series,
-        ))
+        .figure(match left_out {
+            _ if complete.is_empty() => figure,
+            0 => figure,
+            1 => figure.with_note("Without the policy that does not keep up."),
+            more => figure.with_note(format!("Without the {more} policies that do not keep up.")),
+        })
         .table("Drives that the slowest requests waited for last", last_drives(accounts))
 }
 
@@ -270,8 +282,12 @@ fn drives(page: Page, accounts: &[(&Run, &Account)], closed_loop: Option<usize>)
          them. A drive that is dark in both is what requests wait for.",
     );
     // One scale for all policies, so that they can be compared.
-    let all: Vec<f64> = accounts.iter().flat_map(|(_, account)| queues(account).concat()).collect();
-    let most = full_at(all);
+    let of = |end: Option<End>| -> Vec<f64> {
+        let picked = accounts.iter().filter(|(run, _)| end.is_none_or(|end| run.end == end));
+        picked.flat_map(|(_, account)| queues(account).concat()).collect()
+    };
+    let complete = of(Some(End::Complete));
+    let most = full_at(if complete.is_empty() { of(None) } else { complete });
     for idx in [base, best].into_iter().take(if base == best { 1 } else { 2 }) {
         page = maps(page, accounts[idx], most);
     }

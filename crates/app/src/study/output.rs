@@ -94,7 +94,7 @@ impl<'a> JsonRow<'a> {
 }
 
 impl Studied {
-    pub(super) const fn new(study: Study, ask: Ask, plan: StudyPlan, results: Results) -> Self {
+    pub(crate) const fn new(study: Study, ask: Ask, plan: StudyPlan, results: Results) -> Self {
         Self { study, ask, plan, results }
     }
 
@@ -147,7 +147,7 @@ impl Studied {
         table
     }
 
-    fn page(&self) -> Page {
+    pub(crate) fn page(&self) -> Page {
         let mut page = Page::new(format!("{}: {}", self.study.name, self.study.title))
             .paragraph(self.study.says)
             .facts(self.facts());

@@ -30,6 +30,8 @@ pub(super) const LABEL_SIZE: f64 = 13.0;
 pub(super) const TICK_SIZE: f64 = 12.0;
 /// What is left free between two labels side by side.
 pub(super) const LABEL_GAP: f64 = 6.0;
+/// Few bars are no wider than this.
+const BAR_WIDTH_MAX: f64 = 54.0;
 /// Few stacks are no wider than this.
 const STACK_WIDTH_MAX: f64 = 90.0;
 /// How far apart labels of this slant, in degrees, stand without touching.
@@ -361,11 +363,12 @@ pub(super) fn apart(points: &[Point]) -> Vec<usize> {
 
 fn draw_bars(svg: &mut Svg, frame: Frame, y: &Projection, groups: &[String], bars: &[Bars]) {
     let slot = 1.0 / groups.len().max(1) as f64;
-    let width = 0.8 * slot / bars.len().max(1) as f64;
-    let width_drawn = width * (frame.right - frame.left);
+    let width_drawn =
+        (0.8 * slot / bars.len().max(1) as f64 * (frame.right - frame.left)).min(BAR_WIDTH_MAX);
+    let width = width_drawn / (frame.right - frame.left);
     let base = frame.at(0.0, y.place(0.0)).1;
     let numbers = bars.iter().flat_map(|one| &one.values).filter(|value| !value.is_nan());
-    let has_room = |value: &f64| text_width(&number(*value), TICK_SIZE) <= width_drawn + 4.0;
+    let has_room = |value: &f64| text_width(&number(*value), TICK_SIZE) <= width_drawn;
     let are_numbered = numbers.into_iter().all(has_room);
     for (series_idx, series) in bars.iter().enumerate() {
         svg.of_series(series_idx, |svg| {
@@ -373,7 +376,8 @@ fn draw_bars(svg: &mut Svg, frame: Frame, y: &Projection, groups: &[String], bar
                 if value.is_nan() {
                     continue;
                 }
-                let from = slot * (group_idx as f64 + 0.1) + width * series_idx as f64;
+                let first = slot * (group_idx as f64 + 0.5) - width * bars.len() as f64 / 2.0;
+                let from = first + width * series_idx as f64;
                 let (left, end) = frame.at(from, y.place(value));
                 let text = number(value);
                 let interval = series.intervals.get(group_idx).filter(|one| one.is_shown());

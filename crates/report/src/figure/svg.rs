@@ -348,7 +348,7 @@ pub(crate) fn coord(value: f64) -> String {
 
 /// About how wide `text` is in a font of `size`: a little too wide rather than too narrow.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
-    text.chars().count() as f64 * 0.56 * size
+    text.chars().count() as f64 * 0.6 * size
 }
 
 /// `text` in lines of at most `width`, broken at spaces; a longer word is cut.
