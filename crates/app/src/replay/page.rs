@@ -123,14 +123,19 @@ fn verdict(runs: &[Run], closed_loop: Option<usize>) -> String {
         less => format!("{:.0} % fewer commands to the drives", (1.0 - less) * 100.0),
     };
     let gain = match closed_loop {
-        Some(_) => format!("{times:.2} times as many as {} with its {against}", base.policy),
-        None => format!("{} of the {against} that {} takes", percent(1.0 / times), base.policy),
+        Some(_) => format!("{} times as many as {} with its {against}", digits(times), base.policy),
+        None => format!("where {} takes {against}, {} times as long", base.policy, digits(times)),
     };
     format!("{what}, {gain}, with {effort}.")
 }
 
-fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
+/// A ratio above one, to two or three digits.
+fn digits(times: f64) -> String {
+    match times {
+        times if times >= 20.0 => format!("{times:.0}"),
+        times if times >= 2.0 => format!("{times:.1}"),
+        times => format!("{times:.2}"),
+    }
 }
 
 fn time(time: Nanos) -> String {
@@ -361,4 +366,98 @@ fn shown(queues: &[Vec<f64>]) -> Vec<usize> {
     order.truncate(DRIVES_SHOWN);
     order.sort_unstable();
     order
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use levelhead_array::{Cost, Counters, Policy};
+    use levelhead_lab::replay::{Served, Verdict};
+    use levelhead_units::Instant;
+
+    use super::*;
+
+    /// A run whose requests take `millis` each, but for one of fifty that takes ten times as long.
+    fn run(policy: Policy, millis: u64, commands: u32, end: End) -> Run {
+        let served = |index: u64| {
+            let latency = Nanos::from_millis(if index % 50 == 0 { 10 * millis } else { millis });
+            let cost = Cost { subs: commands, removed: 1, redispatched: 0, decoded: 0 };
+            let at = Instant::ZERO + Nanos::from_millis(millis * index);
+            Served { index, at, latency, cost, verdict: Verdict::Good }
+        };
+        Run {
+            policy,
+            served: (0..200).map(served).collect(),
+            end,
+            span: Nanos::from_millis(200 * millis),
+            submitted: 0,
+            counters: Counters::default(),
+            drive_events: Vec::new(),
+            account: None,
+            events: 0,
+            log: 0,
+        }
+    }
+
+    #[test]
+    fn the_verdict_names_the_best_and_what_it_is_compared_with() {
+        let good = |policy, millis, commands| run(policy, millis, commands, End::Complete);
+        let (normal, level) = (Policy::Normal, Policy::DEFAULT);
+        let cases: BTreeMap<&str, (Vec<Run>, Option<usize>)> = [
+            (
+                "level answers 99 of 100 requests within 300 ms, where normal takes 1.20 s, 4.0 times as long, with \
+                 20 % more commands to the drives.",
+                (vec![good(normal, 120, 6), good(level, 30, 7)], None),
+            ),
+            (
+                "level answers 99 of 100 requests within 300 ms: no policy does much better than normal on this load.",
+                (vec![good(normal, 30, 6), good(level, 30, 7)][..].iter().rev().cloned().collect(), None),
+            ),
+            (
+                "level serves 33.3 requests a second, 4.0 times as many as normal with its 8.3, with as many \
+                 commands to the drives.",
+                (vec![good(normal, 120, 6), good(level, 30, 6)], Some(4)),
+            ),
+            (
+                "level answers 99 of 100 requests within 300 ms; normal does not keep up with this load.",
+                (vec![run(normal, 1, 6, End::Overloaded), good(level, 30, 6)], None),
+            ),
+            (
+                "normal answers half of its 200 requests within 30.0 ms, 99 of 100 within 300 ms, and the slowest \
+                 after 300 ms.",
+                (vec![good(normal, 30, 6)], None),
+            ),
+            (
+                "None of the 2 policies keeps up with this load.",
+                (vec![run(normal, 1, 6, End::Overloaded), run(level, 1, 6, End::Overloaded)], None),
+            ),
+            ("normal does not keep up with this load.", (vec![run(normal, 1, 6, End::Overloaded)], None)),
+        ]
+        .into();
+        for (sentence, (runs, closed_loop)) in cases {
+            assert_eq!(verdict(&runs, closed_loop), sentence);
+        }
+    }
+
+    #[test]
+    fn colours_are_full_at_a_number_that_is_easy_to_read() {
+        for (values, full) in
+            [(vec![], 1.0), (vec![0.2], 1.0), (vec![3.4; 9], 5.0), (vec![17.0], 20.0)]
+        {
+            assert!((full_at(values.clone()) - full).abs() < 1e-9, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_drives_with_the_longest_queues_are_shown() {
+        let queues: Vec<Vec<f64>> = (0..40).map(|idx| vec![f64::from(idx % 39)]).collect();
+        let shown = shown(&queues);
+        assert_eq!(shown.len(), DRIVES_SHOWN);
+        assert!(
+            shown.contains(&38)
+                && !shown.contains(&0)
+                && shown.windows(2).all(|pair| pair[0] < pair[1])
+        );
+    }
 }

@@ -20,11 +20,13 @@ use super::draw::{
     group_labels, plot_right, widest,
 };
 use super::notes::counted;
-use super::svg::{Anchor, Breadth, Hue, Svg, Tint, Voice, shortened, text_width};
+use super::svg::{Anchor, Breadth, Hue, Svg, TINT_MAX, Tint, Voice, shortened, text_width};
 
 const ROW_HEIGHT: f64 = 28.0;
 /// Rows of amounts, which have no numbers in them.
 const ROW_HEIGHT_LOW: f64 = 20.0;
+/// How much of the ground the largest amount covers, which has no text over it.
+const AMOUNT_MAX: f64 = 0.95;
 /// Few columns are no wider than this.
 const COLUMN_WIDTH_MAX: f64 = 90.0;
 /// Between one field and the next, where fields are not tiny.
@@ -79,7 +81,11 @@ impl Shading {
             Kind::Ratios => 1.0,
             Kind::Amounts => (value / self.limit).max(0.0),
         };
-        Tint { hue, strength: strength.min(1.0) }
+        let most = match self.kind {
+            Kind::Ratios => TINT_MAX,
+            Kind::Amounts => AMOUNT_MAX,
+        };
+        Tint { hue, strength: strength.min(1.0), most }
     }
 
     fn text(self, value: f64) -> String {
@@ -89,11 +95,12 @@ impl Shading {
         }
     }
 
-    /// Values that explain the colours, and what to say of each.
-    fn keys(self) -> [(f64, String); 3] {
+    /// Values that explain the colours, and what to say of each, where `most` is the largest value.
+    fn keys(self, most: f64) -> [(f64, String); 3] {
         let limit = self.limit;
         match self.kind {
             Kind::Ratios => [(1.0 / limit, " or less"), (1.0, ""), (limit, " or more")],
+            Kind::Amounts if most <= limit => [(0.0, ""), (limit / 2.0, ""), (limit, "")],
             Kind::Amounts => [(0.0, ""), (limit / 2.0, ""), (limit, " or more")],
         }
         .map(|(value, qualifier)| (value, format!("{}{qualifier}", self.text(value))))
@@ -173,7 +180,8 @@ impl Grid {
     /// Draws what the colours mean; returns where the grid begins.
     fn legend(&self, svg: &mut Svg, baseline: f64) -> f64 {
         let (mut across, mut down) = (MARGIN, baseline);
-        for (value, name) in self.shading.keys() {
+        let most = self.ratios().fold(0.0, f64::max);
+        for (value, name) in self.shading.keys(most) {
             let width = 30.0 + text_width(&name, LABEL_SIZE);
             if across + width > svg.breadth().width() - MARGIN && across > MARGIN {
                 across = MARGIN;

@@ -136,10 +136,12 @@ pub(crate) struct Tint {
     pub(crate) hue: Hue,
     /// How much of it, from 0 to 1.
     pub(crate) strength: f64,
+    /// How much of the ground the strongest covers.
+    pub(crate) most: f64,
 }
 
-/// How much of the ground the strongest tint covers: text over it stays readable on both grounds.
-const TINT_MAX: f64 = 0.55;
+/// How much of the ground the strongest tint covers under text, which stays readable on both grounds.
+pub(crate) const TINT_MAX: f64 = 0.55;
 
 /// A point of the drawing; `x` to the right, `y` down.
 pub(crate) type Point = (f64, f64);
@@ -297,7 +299,7 @@ impl Svg {
             coord(size.0),
             coord(size.1),
             LIGHT.grid,
-            coord(TINT_MAX * tint.strength),
+            coord(tint.most * tint.strength),
             escape(what),
         ));
     }
@@ -447,7 +449,12 @@ mod tests {
         svg.text(Voice::Label, (0.0, 0.0), Anchor::Start, 0.0, "a<b");
         svg.path(Paint::of(0), "M0 0", "c<d");
         svg.bar(Paint::of(0), (0.0, 0.0), (1.0, 1.0), "e<f");
-        svg.field(Tint { hue: Hue::Warm, strength: 0.5 }, (0.0, 0.0), (1.0, 1.0), "i<j");
+        svg.field(
+            Tint { hue: Hue::Warm, strength: 0.5, most: TINT_MAX },
+            (0.0, 0.0),
+            (1.0, 1.0),
+            "i<j",
+        );
         let text = svg.finish(Stands::Alone, 10.0, "g<h\"");
         for raw in ["a<b", "c<d", "e<f", "g<h", "i<j"] {
             assert!(!text.contains(raw), "{text}");
