@@ -86,7 +86,11 @@ pub fn replay(ask: &Replay, progress: &dyn Progress) -> Result<Replayed, AppErro
     let input = input::load(ask, size, progress)?;
     let runs = run_all(ask, &settings, &input.arrivals, progress)?;
     let replayed = Replayed::new(ask, &input, runs);
-    replayed.write_files(ask, &input.arrivals)?;
+    replayed.write_lines(ask, &input.arrivals)?;
+    if let Some(path) = &ask.report {
+        let html = page::page(&replayed).to_html();
+        files::write_whole(path, |out| out.write_all(html.as_bytes()))?;
+    }
     Ok(replayed)
 }
 

@@ -6,8 +6,8 @@ use levelhead_stats::Summary;
 use levelhead_trace::{Arrival, Kind};
 use serde::Serialize;
 
+use super::Replay;
 use super::input::Input;
-use super::{Replay, page};
 use crate::{AppError, Show, files};
 
 /// What a replay has found.
@@ -100,15 +100,12 @@ impl Replayed {
         }
     }
 
-    pub(super) fn write_files(&self, ask: &Replay, arrivals: &[Arrival]) -> Result<(), AppError> {
-        if let Some(path) = &ask.csv {
-            files::write_whole(path, |out| self.write_csv(arrivals, out))?;
+    /// Writes one line a request, where that was asked for.
+    pub(super) fn write_lines(&self, ask: &Replay, arrivals: &[Arrival]) -> Result<(), AppError> {
+        match &ask.csv {
+            Some(path) => files::write_whole(path, |out| self.write_csv(arrivals, out)),
+            None => Ok(()),
         }
-        if let Some(path) = &ask.report {
-            let page = page::page(self).to_html();
-            files::write_whole(path, |out| out.write_all(page.as_bytes()))?;
-        }
-        Ok(())
     }
 
     pub(super) fn table(&self) -> Table {

@@ -202,13 +202,18 @@ fn distributions(runs: &[Run]) -> Figure {
 }
 
 /// What a request can wait for, in the order of its way.
-const WAITS: [(&str, fn(&Parts) -> Nanos); 5] = [
-    ("for room in the array", |parts| parts.outside),
-    ("in the array's queues", |parts| parts.queued),
-    ("behind others in a drive", |parts| parts.behind),
-    ("a drive at work", |parts| parts.service),
-    ("a drive that retries", |parts| parts.retries),
+const WAITS: [Wait; 5] = [
+    Wait { name: "for room in the array", of: |parts| parts.outside },
+    Wait { name: "in the array's queues", of: |parts| parts.queued },
+    Wait { name: "behind others in a drive", of: |parts| parts.behind },
+    Wait { name: "a drive at work", of: |parts| parts.service },
+    Wait { name: "a drive that retries", of: |parts| parts.retries },
 ];
+
+struct Wait {
+    name: &'static str,
+    of: fn(&Parts) -> Nanos,
+}
 
 fn slowest(page: Page, accounts: &[(&Run, &Account)]) -> Page {
     // Times of a queue that grows without bound would dwarf all others.
@@ -224,8 +229,8 @@ fn slowest(page: Page, accounts: &[(&Run, &Account)]) -> Page {
     };
     let parts: Vec<(&str, Vec<f64>)> = WAITS
         .iter()
-        .map(|&(name, pick)| {
-            (name, accounts.iter().map(|(_, account)| mean(&account.slowest, pick)).collect())
+        .map(|&Wait { name, of }| {
+            (name, accounts.iter().map(|(_, account)| mean(&account.slowest, of)).collect())
         })
         // What no policy waited for is no part of the picture.
         .filter(|(_, values): &(_, Vec<f64>)| values.iter().any(|value| *value > 0.0))
@@ -381,7 +386,8 @@ mod tests {
     /// A run whose requests take `millis` each, but for one of fifty that takes ten times as long.
     fn run(policy: Policy, millis: u64, commands: u32, end: End) -> Run {
         let served = |index: u64| {
-            let latency = Nanos::from_millis(if index % 50 == 0 { 10 * millis } else { millis });
+            let latency =
+                Nanos::from_millis(if index.is_multiple_of(50) { 10 * millis } else { millis });
             let cost = Cost { subs: commands, removed: 1, redispatched: 0, decoded: 0 };
             let at = Instant::ZERO + Nanos::from_millis(millis * index);
             Served { index, at, latency, cost, verdict: Verdict::Good }

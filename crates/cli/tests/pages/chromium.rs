@@ -63,19 +63,19 @@ impl Chromium {
 
     /// An empty page.
     pub(crate) fn tab(&mut self) -> Tab {
-        let target = self.ask(None, "Target.createTarget", json!({"url": "about:blank"}));
+        let target = self.ask(None, "Target.createTarget", &json!({"url": "about:blank"}));
         let attach = json!({"targetId": target["targetId"], "flatten": true});
-        let attached = self.ask(None, "Target.attachToTarget", attach);
+        let attached = self.ask(None, "Target.attachToTarget", &attach);
         let tab = Tab { session: attached["sessionId"].as_str().unwrap().to_owned() };
         for domain in ["Page", "Runtime", "Log", "Network"] {
-            self.call(&tab, &format!("{domain}.enable"), json!({}));
+            self.call(&tab, &format!("{domain}.enable"), &json!({}));
         }
         tab
     }
 
     /// What a page answers to a method of the protocol.
     #[track_caller]
-    pub(crate) fn call(&mut self, tab: &Tab, method: &str, params: Value) -> Value {
+    pub(crate) fn call(&mut self, tab: &Tab, method: &str, params: &Value) -> Value {
         self.ask(Some(tab), method, params)
     }
 
@@ -83,7 +83,7 @@ impl Chromium {
     #[track_caller]
     pub(crate) fn value(&mut self, tab: &Tab, expression: &str) -> Value {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
-        let mut answer = self.call(tab, "Runtime.evaluate", params);
+        let mut answer = self.call(tab, "Runtime.evaluate", &params);
         assert!(answer.get("exceptionDetails").is_none(), "{answer}");
         answer["result"]["value"].take()
     }
@@ -110,7 +110,7 @@ impl Chromium {
     }
 
     #[track_caller]
-    fn ask(&mut self, tab: Option<&Tab>, method: &str, params: Value) -> Value {
+    fn ask(&mut self, tab: Option<&Tab>, method: &str, params: &Value) -> Value {
         self.next += 1;
         let id = self.next;
         let mut message = json!({"id": id, "method": method, "params": params});

@@ -95,14 +95,14 @@ struct Look {
 fn open(browser: &mut Chromium, tab: &Tab, sheet: &Sheet, way: Way) -> Vec<String> {
     let Way { width, scheme, script, .. } = way;
     let size = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
-    browser.call(tab, "Emulation.setDeviceMetricsOverride", size);
+    browser.call(tab, "Emulation.setDeviceMetricsOverride", &size);
     let scheme = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
-    browser.call(tab, "Emulation.setEmulatedMedia", scheme);
+    browser.call(tab, "Emulation.setEmulatedMedia", &scheme);
     let off = json!({"value": script == Script::Off});
-    browser.call(tab, "Emulation.setScriptExecutionDisabled", off);
+    browser.call(tab, "Emulation.setScriptExecutionDisabled", &off);
     browser.take_events(tab);
     let url = format!("file://{}", sheet.path.display());
-    browser.call(tab, "Page.navigate", json!({"url": url}));
+    browser.call(tab, "Page.navigate", &json!({"url": url}));
     browser.wait_for(tab, "Page.loadEventFired");
     if script == Script::Runs {
         // What is drawn a frame later is drawn.
@@ -194,7 +194,7 @@ fn reach(browser: &mut Chromium, tab: &Tab, kind: Kind) -> Vec<String> {
         let (x, y) = (at[0].as_f64().unwrap(), at[1].as_f64().unwrap());
         for step in [-2.0, 0.0] {
             let to = json!({"type": "mouseMoved", "x": x + step, "y": y});
-            browser.call(tab, "Input.dispatchMouseEvent", to);
+            browser.call(tab, "Input.dispatchMouseEvent", &to);
         }
         let frame = "new Promise(done => requestAnimationFrame(() => done(0)))";
         browser.value(tab, frame);
@@ -229,7 +229,7 @@ fn press(browser: &mut Chromium, tab: &Tab, key: &str) {
     };
     for kind in ["rawKeyDown", "keyUp"] {
         let event = json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code});
-        browser.call(tab, "Input.dispatchKeyEvent", event);
+        browser.call(tab, "Input.dispatchKeyEvent", &event);
     }
 }
 
@@ -237,7 +237,7 @@ fn press(browser: &mut Chromium, tab: &Tab, key: &str) {
 fn grids(browser: &mut Chromium, tab: &Tab, desk: &Tab) -> Vec<Vec<String>> {
     browser.value(tab, &format!("{REACH};0"));
     let figures = browser.value(tab, "lhReach.figures()");
-    let metrics = browser.call(tab, "Page.getLayoutMetrics", json!({}));
+    let metrics = browser.call(tab, "Page.getLayoutMetrics", &json!({}));
     let size = &metrics["cssContentSize"];
     let ends = figures
         .as_array()
@@ -247,7 +247,7 @@ fn grids(browser: &mut Chromium, tab: &Tab, desk: &Tab) -> Vec<Vec<String>> {
     let down = ends.fold(1.0, f64::max).ceil();
     let clip = json!({"x": 0, "y": 0, "width": size["width"], "height": down, "scale": 1});
     let shot = json!({"format": "png", "captureBeyondViewport": true, "clip": clip});
-    let image = browser.call(tab, "Page.captureScreenshot", shot);
+    let image = browser.call(tab, "Page.captureScreenshot", &shot);
     let grids = browser.value(desk, &format!("lhReach.grids({}, {figures})", image["data"]));
     grids.as_array().unwrap().iter().map(sentences).collect()
 }
@@ -332,9 +332,9 @@ impl Bench {
         let mut browser = Chromium::start();
         // Only the page in front draws frames.
         let (desk, tab) = (browser.tab(), browser.tab());
-        browser.call(&tab, "Page.bringToFront", json!({}));
-        browser.call(&tab, "Emulation.setFocusEmulationEnabled", json!({"enabled": true}));
-        browser.call(&tab, "Page.addScriptToEvaluateOnNewDocument", json!({"source": RECORD}));
+        browser.call(&tab, "Page.bringToFront", &json!({}));
+        browser.call(&tab, "Emulation.setFocusEmulationEnabled", &json!({"enabled": true}));
+        browser.call(&tab, "Page.addScriptToEvaluateOnNewDocument", &json!({"source": RECORD}));
         browser.value(&desk, &format!("{REACH};0"));
         Self { browser, tab, desk }
     }
@@ -522,7 +522,10 @@ const FAULTS: [Fault; 21] = {
                 "<g data-of=\"0\"><rect x=\"99\" y=\"99\" width=\"9\" height=\"900\"/></g></svg>",
             ],
         ),
-        fault("text over text in 'Latency of all requests'", ["font: FONT,", "font: '40px serif',"]),
+        fault(
+            "text over text in 'Latency of all requests'",
+            ["font: FONT,", "font: '40px serif',"],
+        ),
         fault(
             "a curve outside the frame of 'Latency of all",
             ["scale(data.x, whole.x)", "scale(data.x, [100, 200])"],

@@ -99,7 +99,7 @@ window.lhReach = {
       return lines;
     });
   },
-  figures: () => [...document.querySelectorAll("figure.lh-fig")].slice(0, 3).map(figure => {
+  figures: () => [...document.querySelectorAll("figure.lh-fig")].slice(0, 6).map(figure => {
     const shown = [...figure.querySelectorAll("svg.lh-figure,.lh-plot")].find(element => element.checkVisibility());
     const box = shown.getBoundingClientRect();
     return { x: box.left + scrollX, y: box.top + scrollY, width: box.width, height: box.height };
