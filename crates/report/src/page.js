@@ -85,25 +85,27 @@ const widthOf = text => ((ruler.font = FONT), ruler.measureText(text).width);
 const aligned = data => {
   const places = new Set();
   const series = data.series.map(({ shape, x, y }) => {
-    let last = -Infinity;
-    const points = x.map((at, idx) => {
-      // A step straight up or down: as near as makes no difference.
-      if (shape === "step" && at <= last) return null;
-      if (at <= last) at = last + Math.max(Math.abs(last) * 1e-9, 1e-300);
-      last = at;
-      return [at, y[idx]];
+    const points = [];
+    x.forEach((at, idx) => {
+      const last = points.length ? points[points.length - 1][0] : -Infinity;
+      const near = Math.max(Math.abs(last) * 1e-9, 1e-300);
+      if (at > last) points.push([at, y[idx]]);
+      // Straight up: the way from the first value is shown, of others the last one counts.
+      else if (shape !== "step") points.push([last + near, y[idx]]);
+      else if (points.length === 1) {
+        points[0][0] -= near;
+        points.push([at, y[idx]]);
+      } else points[points.length - 1][1] = y[idx];
     });
-    if (shape === "step") x.forEach((at, idx) => {
-      if (!points[idx]) for (let to = idx - 1; to >= 0; to--) if (points[to]) { points[to][1] = y[idx]; break; }
-    });
-    const kept = points.filter(Boolean);
-    kept.forEach(([at]) => places.add(at));
-    return { shape, kept, own: new Set(kept.filter(point => point[1] != null).map(point => point[0])) };
+    points.forEach(([at]) => places.add(at));
+    return { shape, kept: points, own: new Set(points.filter(point => point[1] != null).map(point => point[0])) };
   });
   const xs = Float64Array.from(places).sort();
   const inner = (value, scale) => (scale === "linear" ? value : Math.log(value));
   const outer = (value, scale) => (scale === "linear" ? value : Math.exp(value));
-  const columns = series.map(({ shape, kept }) => {
+  // What is beyond the axes is told as it is, and drawn at the edge.
+  const [low, high] = [Math.min(data.y.low, data.y.high), Math.max(data.y.low, data.y.high)];
+  const told = series.map(({ shape, kept }) => {
     let at = -1;
     return Array.from(xs, x => {
       while (at + 1 < kept.length && kept[at + 1][0] <= x) at++;
@@ -119,7 +121,8 @@ const aligned = data => {
       return outer(from + ((to - from) * (c - a)) / (b - a), data.y.scale);
     });
   });
-  return { xs: Array.from(xs), columns, own: series.map(one => one.own) };
+  const columns = told.map(values => values.map(value => (value == null ? null : Math.min(Math.max(value, low), high))));
+  return { xs: Array.from(xs), columns, told, own: series.map(one => one.own) };
 };
 
 const save = (svg, off, title) => {
@@ -229,7 +232,7 @@ const lines = (figure, still, data) => {
     const at = isOn ? all.xs[idx] : null;
     read.textContent = isOn ? `${data.x.label}: ${number(at, 4)}` : HELP;
     values.forEach((element, series) => {
-      const value = isOn && !off.has(series) ? all.columns[series][idx] : null;
+      const value = isOn && !off.has(series) ? all.told[series][idx] : null;
       const isBetween = value != null && data.series[series].shape === "line" && !all.own[series].has(at);
       element.textContent = value == null ? "" : (isBetween ? "≈ " : "") + yText(value);
     });

@@ -201,9 +201,14 @@ impl Studied {
                 let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
                 let axis = if *is_log { Axis::log(axis) } else { Axis::linear(axis) };
                 let figure = Figure::bars(title, axis, &groups, &series);
-                shown.iter().fold(figure, |figure, (name, _, intervals)| {
+                let figure = shown.iter().fold(figure, |figure, (name, _, intervals)| {
                     figure.with_intervals(name, intervals)
-                })
+                });
+                let has_whiskers = |of: &[Interval]| of.iter().any(|one| one.low < one.high);
+                match shown.iter().any(|(_, _, intervals)| has_whiskers(intervals)) {
+                    true => figure.with_note("Whiskers: 95 % intervals."),
+                    false => figure,
+                }
             }
             Drawing::HeatMap(map) => heat_map(map, &self.results),
             Drawing::Curves { title, across, up, curves } => {

@@ -197,11 +197,6 @@ impl Projection {
         }
     }
 
-    /// What a share on a tail axis leaves to one, at least as much as the axis shows.
-    pub(crate) fn left(&self, share: f64) -> f64 {
-        (1.0 - share).clamp(self.left_at_end(), 10_f64.powf(-self.low))
-    }
-
     /// What the share at the upper end of a tail axis leaves to one.
     pub(crate) fn left_at_end(&self) -> f64 {
         10_f64.powf(-self.high)

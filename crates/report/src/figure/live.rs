@@ -1,7 +1,7 @@
 //! What a page's script makes a figure answer from: its numbers, as the figure has drawn them.
 //!
-//! Values that the figure draws at the edge lie at the edge here, too, and points that it leaves out as
-//! too near to others are left out. A share on a tail axis is given as what is left to one, of which a
+//! What the figure draws at an edge across lies there, and points that it leaves out as too near to
+//! others are left out. A share on a tail axis is given as what is left to one, of which a
 //! nine is as long as the next on a logarithmic axis.
 //!
 //! A figure with a tail axis across, or with a line that goes back and forth, stays as it is.
@@ -117,7 +117,8 @@ fn live_series(series: &Series, [x, y]: [&Projection; 2], up: Scale) -> Option<L
     }
     let kept = kept(&points, [x, y]);
     let value = |value: f64| match up {
-        Scale::Tail => y.left(value),
+        Scale::Tail => (1.0 - value).clamp(0.0, 1.0),
+        Scale::Linear | Scale::Log if value.is_finite() => value,
         Scale::Linear | Scale::Log => y.clamped(value),
     };
     Some(LiveSeries {
@@ -174,4 +175,62 @@ fn live_bars(bars: &Bars) -> LiveBars {
         if value.is_nan() { String::new() } else { format!("{}{range}", number(*value)) }
     };
     LiveBars { name: bars.name.clone(), values: bars.values.iter().enumerate().map(text).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::{Interval, Shading};
+    use super::*;
+
+    fn live(figure: &Figure) -> Value {
+        serde_json::to_value(figure.to_live().expect("it answers")).unwrap()
+    }
+
+    #[test]
+    fn shares_are_given_by_what_is_left_to_one() {
+        let values: Vec<f64> = (1..=1000).map(f64::from).collect();
+        let live = live(&Figure::cdf("a", "ms", &[("b", &values)]));
+        assert_eq!((&live["kind"], &live["y"]["scale"]), (&json!("lines"), &json!("tail")));
+        let series = &live["series"][0];
+        assert_eq!(series["shape"], "step");
+        let [x, y] = ["x", "y"].map(|name| series[name].as_array().unwrap());
+        assert_eq!((&x[0], &y[0]), (&json!(1.0), &json!(1.0)), "nothing lies below the first");
+        assert_eq!((x.last(), y.last()), (Some(&json!(1000.0)), Some(&json!(0.0))));
+        assert!(y.contains(&json!(0.001)), "the tail is whole");
+        assert!(live["y"]["high"].as_f64().unwrap() < 0.001 && live["y"]["low"] == 1.0);
+    }
+
+    #[test]
+    fn lines_run_to_the_right_and_keep_their_breaks() {
+        let figure =
+            |series: Series| Figure::lines("a", Axis::linear("x"), Axis::log("y"), vec![series]);
+        let down = Series::line("b", [(3.0, 1.0), (2.0, f64::NAN), (1.0, 4.0)]);
+        let live_down = live(&figure(down));
+        assert_eq!(live_down["series"][0]["x"], json!([1.0, 2.0, 3.0]));
+        assert_eq!(live_down["series"][0]["y"], json!([4.0, null, 1.0]));
+        let dots = Series::dots("b", [(2.0, 1.0), (1.0, 4.0), (3.0, 2.0)]);
+        assert_eq!(live(&figure(dots))["series"][0]["x"], json!([1.0, 2.0, 3.0]));
+        let loops = Series::line("b", [(1.0, 1.0), (3.0, 2.0), (2.0, 4.0)]);
+        assert!(figure(loops).to_live().is_none(), "it stays a picture");
+    }
+
+    #[test]
+    fn what_has_no_bound_lies_at_the_edge() {
+        let series = Series::line("b", [(1.0, 2.0), (2.0, f64::INFINITY), (3.0, 5.0)]);
+        let axis = Axis::linear("y").with_range(0.0, 4.0);
+        let live = live(&Figure::lines("a", Axis::linear("x"), axis, vec![series]));
+        assert_eq!(live["series"][0]["y"], json!([2.0, 4.0, 5.0]));
+    }
+
+    #[test]
+    fn bars_and_fields_say_what_they_carry() {
+        let bars = Figure::bars("a", Axis::linear("ms"), &["x", "y"], &[("b", &[17.4, f64::NAN])])
+            .with_intervals("b", &[Interval { low: 16.0, high: 19.0 }, Interval::NONE]);
+        assert_eq!(live(&bars)["series"][0]["values"], json!(["17.4 (16 to 19)", ""]));
+        let values = [vec![1.5, f64::NAN]];
+        let grid = Figure::heat_map("a", &["x", "y"], &["r"], &values, Shading::full_at(1.1));
+        assert_eq!(live(&grid)["values"], json!([["1.50", ""]]));
+    }
 }
