@@ -24,6 +24,8 @@ mod progress;
 pub mod replay;
 pub mod rtl;
 mod show;
+#[doc(hidden)]
+pub mod specimens;
 mod stop;
 pub mod study;
 pub mod watch;

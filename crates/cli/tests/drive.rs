@@ -33,7 +33,7 @@ fn model_shows_rates_seeks_and_random_reads() {
     for part in ["revolutions a minute: 7200", "heads: 5", "seed: 7", "175.0", "reads/s", "█"] {
         assert!(text.contains(part), "no '{part}' in {text}");
     }
-    assert_eq!(fs::read_to_string(&page).unwrap().matches("<svg ").count(), 3);
+    assert_eq!(fs::read_to_string(&page).unwrap().matches("class=\"lh-fig\"").count(), 3);
     let json = levelhead(&["drive", "model", "nearline-2tb", "--json"]).json();
     assert_eq!(json, levelhead(&["drive", "model", "nearline-2tb", "--json"]).json());
     assert_eq!(json["zones"].as_array().unwrap().len(), 20);

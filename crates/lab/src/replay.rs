@@ -10,6 +10,8 @@
 //! next one of the list is sent when one is answered; the list's times do not count, and a latency runs
 //! from the sending. The figure of a closed loop is its [rate](Run::rate).
 
+pub mod account;
+
 use std::collections::VecDeque;
 
 use levelhead_array::{Cost, Counters, DriveEvent, Patience, Policy, RequestId};
@@ -17,6 +19,8 @@ use levelhead_block::{Command, Durability, Effort, Outcome, ZeroTail};
 use levelhead_stats::Summary;
 use levelhead_trace::{Arrival, Kind};
 use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos};
+
+use account::{Account, Accounting, Keeper};
 
 use crate::{World, WorldError, WorldSettings};
 
@@ -76,6 +80,8 @@ pub struct Run {
     pub counters: Counters,
     /// What happened to drives' standings.
     pub drive_events: Vec<DriveEvent>,
+    /// Where the time went, if that was asked.
+    pub account: Option<Account>,
     /// How many events that took: arrivals, and those of the world.
     pub events: u64,
     /// The hash of all that happened.
@@ -139,6 +145,8 @@ pub struct Ask<'a> {
     pub sat_out: DriveSet,
     /// A drive that says nothing for a while.
     pub hang: Option<Hang>,
+    /// Whether the run says where its time went.
+    pub accounting: Accounting,
 }
 
 /// A drive that hangs: nothing is heard of it for a time, and then of all that it has ended meanwhile.
@@ -155,7 +163,13 @@ pub struct Hang {
 impl<'a> Ask<'a> {
     /// These requests at their times, to an array that is told nothing.
     pub const fn open(arrivals: &'a [Arrival]) -> Self {
-        Self { arrivals, sending: Sending::Open, sat_out: DriveSet::EMPTY, hang: None }
+        Self {
+            arrivals,
+            sending: Sending::Open,
+            sat_out: DriveSet::EMPTY,
+            hang: None,
+            accounting: Accounting::Off,
+        }
     }
 }
 
@@ -185,8 +199,16 @@ pub fn run(
     for drive in ask.sat_out.iter() {
         world.sit_out(Instant::ZERO, drive).expect("the layout can do without it");
     }
+    let keeper = match ask.accounting {
+        Accounting::Off => None,
+        Accounting::On => {
+            world.keep_trail();
+            Some(Keeper::new(world.drives.len()))
+        }
+    };
     let mut replay = Replay {
         world,
+        keeper,
         arrivals,
         sending: ask.sending,
         hang: ask.hang,
@@ -216,6 +238,7 @@ pub fn run(
         counters: replay.world.array().counters(),
         submitted: replay.world.submitted(),
         drive_events: replay.world.take_drive_events(),
+        account: replay.keeper.map(Keeper::into_account),
         events,
         log,
     })
@@ -223,6 +246,7 @@ pub fn run(
 
 struct Replay<'a> {
     world: World,
+    keeper: Option<Keeper>,
     arrivals: &'a [Arrival],
     sending: Sending,
     /// The hang that is still to come.
@@ -242,6 +266,7 @@ struct Replay<'a> {
 impl Replay<'_> {
     fn step(&mut self) {
         let arrival = self.next_arrival();
+        self.count(arrival);
         if let Some(hang) = self.hang
             && hang.from <= self.world.next_at()
             && arrival.is_none_or(|at| hang.from <= at)
@@ -259,6 +284,15 @@ impl Replay<'_> {
                 self.world.step();
                 self.admit(self.world.now());
             }
+        }
+    }
+
+    /// Accounts for the time until the next event, in which no queue changes.
+    fn count(&mut self, arrival: Option<Instant>) {
+        if let Some(keeper) = &mut self.keeper {
+            let next = self.world.next_at();
+            let until = arrival.map_or(next, |at| at.min(next));
+            keeper.count(until, self.world.queue_lens());
         }
     }
 
@@ -290,13 +324,22 @@ impl Replay<'_> {
                     Command::Write { extent, durability, zero_tail }
                 }
             };
+            if let Some(keeper) = &mut self.keeper {
+                keeper.take(next as u64, self.sent_at[next], now);
+            }
             self.world.submit(now, RequestId(next as u64), command, None);
         }
     }
 
     fn collect(&mut self) {
+        if let Some(keeper) = &mut self.keeper {
+            self.world.take_trail().into_iter().for_each(|step| keeper.note(step));
+        }
         for (at, answer) in self.world.take_answers() {
             let index = answer.request.0;
+            if let Some(keeper) = &mut self.keeper {
+                keeper.answer(index, at);
+            }
             self.answered[index as usize] = true;
             self.last = at;
             self.served.push(Served {

@@ -117,7 +117,32 @@ pub struct World {
     submitted: u64,
     /// Writes that they have ended well and not stored as they were sent.
     silent_writes: u64,
+    /// What drives were given and have ended since the last look, where that is kept.
+    trail: Option<Vec<Step>>,
     log: LogHash,
+}
+
+/// A drive's part of a request's way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    /// A drive was given a command.
+    Given {
+        at: Instant,
+        drive: DriveIdx,
+        sub: SubId,
+        /// The request it serves, or a number near the largest for the array's own.
+        origin: u64,
+    },
+    /// A drive has ended one.
+    Ended {
+        drive: DriveIdx,
+        sub: SubId,
+        /// When it was served first.
+        began: Instant,
+        /// When its retries began, or its end if there were none.
+        retried: Instant,
+        ended: Instant,
+    },
 }
 
 /// What drives are made like.
@@ -266,6 +291,7 @@ impl World {
             timer: None,
             submitted: 0,
             silent_writes: 0,
+            trail: None,
             log,
         })
     }
@@ -288,6 +314,24 @@ impl World {
     /// How many events there have been: ends of drives' commands and looks at their health.
     pub fn events(&self) -> u64 {
         self.events.popped()
+    }
+
+    /// Keeps what drives are given and end from now on, for [`World::take_trail`].
+    pub(crate) fn keep_trail(&mut self) {
+        self.trail = Some(Vec::new());
+    }
+
+    /// What drives were given and have ended since the last call, in this order.
+    pub(crate) fn take_trail(&mut self) -> Vec<Step> {
+        self.trail.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// How many commands wait for each drive or are inside it.
+    pub(crate) fn queue_lens(&self) -> impl Iterator<Item = u64> {
+        self.drives.iter().enumerate().map(|(idx, bay)| {
+            let waiting = self.array.queue_len(DriveIdx::from_usize(idx));
+            waiting as u64 + u64::from(bay.drive.queue_len())
+        })
     }
 
     /// The hash of all that has happened.
@@ -634,6 +678,14 @@ impl World {
             let sub = SubId(done.id);
             self.note(now, Note::Done, &[drive.as_usize() as u64, done.id, code(&done.outcome)]);
             self.silent_writes += u64::from(matches!(done.silent, Silent::Write(_)));
+            if let Some(trail) = &mut self.trail {
+                let before = |time: Nanos| {
+                    Instant::from_nanos(done.ended.as_nanos().saturating_sub(time.get()))
+                };
+                let spent = self.makes.profile.rotation() * u64::from(done.retries);
+                let (began, retried) = (before(done.service), before(spent.min(done.service)));
+                trail.push(Step::Ended { drive, sub, began, retried, ended: done.ended });
+            }
             let submit = self.drives[drive.as_usize()].inside.remove(&sub);
             let outcome = done.outcome.clone();
             let is_lost = self.losses.iter().any(|(lost, _)| *lost == drive);
@@ -796,6 +848,9 @@ impl World {
         self.note(now, Note::Submit, &[drive.as_usize() as u64, sub.0]);
         if let Some(shelf) = &mut self.shelf {
             shelf.note_submitted(&submit);
+        }
+        if let Some(trail) = &mut self.trail {
+            trail.push(Step::Given { at: now, drive, sub, origin });
         }
         let bay = &mut self.drives[drive.as_usize()];
         let is_read = matches!(command, Command::Read { .. });

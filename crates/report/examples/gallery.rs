@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p levelhead-report --example gallery > gallery.html`
 
-use levelhead_report::{Axis, Column, Figure, Page, Series, Shading, Table};
+use levelhead_report::{Axis, Column, Figure, Interval, Page, Series, Shading, Table};
 
 /// Values with a tail: a body around `body`, and one in a hundred delayed by `delay`.
 fn latencies(body: f64, delay: f64, count: u32) -> Vec<f64> {
@@ -46,7 +46,22 @@ fn main() {
     ];
     let troubles = ["healthy", "2 % on all drives", "one drive 10x slower"];
     let loads = ["open 10 %", "open 55 %", "closed 16", "closed 1024 at once"];
+    let times: Vec<String> = (0..60).map(|at| format!("{:.1} s", 0.5 * f64::from(at))).collect();
+    let times: Vec<&str> = times.iter().map(String::as_str).collect();
+    let amounts: Vec<Vec<f64>> = (0..6_u32)
+        .map(|row| {
+            let wave = |at: u32| (f64::from(at * (row + 2)) / 9.0).sin().abs();
+            (0..60).map(|at| if row == 3 { 6.0 + 4.0 * wave(at) } else { 3.0 * wave(at) }).collect()
+        })
+        .collect();
+    let drives = ["drive 0", "drive 1", "drive 2", "drive 3", "drive 4", "drive 5"];
+    let half = |share: f64| {
+        let interval =
+            |value: &f64| Interval { low: value * (1.0 - share), high: value * (1.0 + share) };
+        bars[2].1.iter().map(interval).collect::<Vec<_>>()
+    };
     let page = Page::new("Gallery")
+        .lead("The sentence that says what came out, before everything else.")
         .facts([("seed", "none"), ("version", env!("CARGO_PKG_VERSION"))])
         .paragraph("Made-up numbers, to see how tables and figures look.")
         .heading("Distributions")
@@ -59,7 +74,10 @@ fn main() {
         )
         .table("The same as a table", table)
         .heading("Bars and curves")
-        .figure(Figure::bars("Mean latency by request size", Axis::linear("ms"), &sizes, &bars))
+        .figure(
+            Figure::bars("Mean latency by request size", Axis::linear("ms"), &sizes, &bars)
+                .with_intervals("level", &half(0.2)),
+        )
         .figure(Figure::bars("The same, logarithmic", Axis::log("ms"), &sizes, &bars))
         .figure(Figure::lines(
             "Failure rate over raw bit errors",
@@ -74,6 +92,13 @@ fn main() {
             &troubles,
             &ratios,
             Shading::full_at(1.1),
+        ))
+        .figure(Figure::heat_map(
+            "Commands in the queue of each drive over time",
+            &times,
+            &drives,
+            &amounts,
+            Shading::up_to(10.0),
         ));
     println!("{}", page.to_html());
 }

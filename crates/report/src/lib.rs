@@ -7,7 +7,7 @@
 //! ```text
 //!   rows ----> Table ---+--> to_text   for a terminal, aligned
 //!                       +--> write_csv
-//!                       +--> Page --> to_html   one file, no scripts, nothing loaded
+//!                       +--> Page --> to_html   one file that answers, nothing loaded
 //!   numbers -> Figure --+--> Page
 //!                       +--> to_svg    one picture, readable on light and dark
 //!   values --> json::pretty
@@ -21,7 +21,7 @@
 //! - P3. No number makes a figure fail: what cannot be drawn (not a number, nothing at all, zero on
 //!   a logarithmic axis) is left out or drawn at the edge, and the figure says how many.
 //!
-//! It leaves out: interaction, interpolation of missing values, three dimensions, localisation.
+//! It leaves out: interpolation of missing values, three dimensions, localisation.
 
 #![forbid(unsafe_code)]
 
@@ -34,7 +34,7 @@ mod page;
 mod plot;
 mod table;
 
-pub use figure::{Axis, Figure, Scale, Series, Shading, Shape};
+pub use figure::{Axis, Figure, Interval, Scale, Series, Shading, Shape};
 pub use page::Page;
 pub use plot::bars;
 pub use table::{Align, Column, Table};

@@ -38,6 +38,8 @@ pub(crate) struct Colours {
     pub(crate) ink: &'static str,
     pub(crate) faint: &'static str,
     pub(crate) grid: &'static str,
+    /// Behind what is set apart from the paper.
+    pub(crate) panel: &'static str,
     /// Of ratios above one.
     pub(crate) warm: &'static str,
     /// Of ratios below one.
@@ -52,6 +54,7 @@ pub(crate) const LIGHT: Colours = Colours {
     ink: "#1d2430",
     faint: "#5b6472",
     grid: "#dfe3e8",
+    panel: "#f2f5f9",
     warm: "#d55e00",
     cool: "#0072b2",
     palette: ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d"],
@@ -63,6 +66,7 @@ pub(crate) const DARK: Colours = Colours {
     ink: "#e8ebf0",
     faint: "#a3acba",
     grid: "#2f3743",
+    panel: "#1d232d",
     warm: "#ff8040",
     cool: "#4a9fe0",
     palette: ["#4a9fe0", "#ff8040", "#2cc295", "#e39cc5", "#f0b429", "#9bd8ff", "#b8bec8"],
@@ -77,9 +81,9 @@ pub(crate) fn colour_rules(selector: &str) -> String {
 }
 
 fn properties(colours: &Colours) -> String {
-    let Colours { paper, ink, faint, grid, warm, cool, palette } = colours;
+    let Colours { paper, ink, faint, grid, panel, warm, cool, palette } = colours;
     let mut rules = format!(
-        "--lh-paper:{paper};--lh-ink:{ink};--lh-faint:{faint};--lh-grid:{grid};--lh-warm:{warm};\
+        "--lh-paper:{paper};--lh-ink:{ink};--lh-faint:{faint};--lh-grid:{grid};--lh-panel:{panel};--lh-warm:{warm};\
          --lh-cool:{cool}"
     );
     for (at, colour) in palette.iter().enumerate() {

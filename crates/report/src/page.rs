@@ -1,6 +1,11 @@
-//! One HTML page, complete in itself: no scripts, no fonts, nothing loaded from anywhere.
+//! One HTML page, complete in itself: nothing is loaded from anywhere, and the page's own policy forbids it.
+//!
+//! Figures answer to pointer and keys by a script (`page.js`) that is part of the page. Curves are drawn
+//! anew by [uPlot](https://github.com/leeoniya/uPlot), whose licence (MIT) the page repeats; bars and
+//! heat maps stay the pictures that they are. Where no script runs, so do curves: each figure is there
+//! twice, for a broad page and for a narrow one, of which the page shows one.
 
-use crate::figure::Figure;
+use crate::figure::{Breadth, Figure, Live};
 use crate::markup::{colour_rules, escape};
 use crate::table::Table;
 
@@ -29,8 +34,17 @@ enum Block {
     Heading(String),
     Paragraph(String),
     Facts(Vec<(String, String)>),
-    Table { caption: String, table: Table },
+    Lead(String),
+    Table {
+        caption: String,
+        table: Table,
+    },
     Figure(Figure),
+    /// Blocks that a reader opens by their name.
+    Folded {
+        name: String,
+        blocks: Vec<Block>,
+    },
 }
 
 impl Page {
@@ -49,6 +63,18 @@ impl Page {
     #[must_use]
     pub fn paragraph(self, text: impl Into<String>) -> Self {
         self.with(Block::Paragraph(text.into()))
+    }
+
+    /// Adds the sentence that a reader who reads one sentence should read.
+    #[must_use]
+    pub fn lead(self, text: impl Into<String>) -> Self {
+        self.with(Block::Lead(text.into()))
+    }
+
+    /// Adds all of `page` but its title, folded away under `name` until a reader opens it.
+    #[must_use]
+    pub fn folded(self, name: impl Into<String>, page: Self) -> Self {
+        self.with(Block::Folded { name: name.into(), blocks: page.blocks })
     }
 
     /// Adds what a reader needs to repeat the result: seed, options, version.
@@ -83,77 +109,118 @@ impl Page {
         let title = escape(&self.title);
         let colours = colour_rules(":root");
         let figure_rules = crate::figure::RULES;
-        let mut html = format!(
+        let mut body = Body::default();
+        for block in &self.blocks {
+            block.push_html(&mut body);
+        }
+        let (plot_rules, scripts) = body.scripts();
+        format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n\
-             <title>{title}</title>\n<style>\n{colours}{figure_rules}{RULES}</style>\n</head>\n\
-             <body>\n<main>\n<h1>{title}</h1>\n"
-        );
-        for block in &self.blocks {
-            block.push_html(&mut html);
+             <title>{title}</title>\n<style id=\"lh-figure-style\">\n{colours}{figure_rules}</style>\n\
+             <style>\n{RULES}{plot_rules}</style>\n</head>\n\
+             <body>\n<main>\n<h1>{title}</h1>\n{}</main>\n{scripts}</body>\n</html>\n",
+            body.html
+        )
+    }
+}
+
+/// What a browser may do for the page: run what is in it, and nothing else.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+                      base-uri 'none'; form-action 'none'";
+
+/// What stands between the title and the end, and what that needs.
+#[derive(Debug, Default)]
+struct Body {
+    html: String,
+    has_figures: bool,
+    has_curves: bool,
+}
+
+impl Body {
+    fn push(&mut self, html: &str) {
+        self.html.push_str(html);
+    }
+
+    fn push_figure(&mut self, figure: &Figure) {
+        self.push("<figure class=\"lh-fig\">\n<div class=\"lh-still\">\n");
+        for breadth in [Breadth::Broad, Breadth::Narrow] {
+            self.push(&figure.to_inline_svg(breadth));
         }
-        html.push_str("</main>\n</body>\n</html>\n");
-        html
+        self.push("</div>\n");
+        if let Some(live) = figure.to_live() {
+            self.has_figures = true;
+            self.has_curves |= live.is_drawn();
+            self.push("<script type=\"application/json\">");
+            self.push(&Live::to_script_text(&live));
+            self.push("</script>\n");
+        }
+        self.push("</figure>\n");
+    }
+
+    /// Rules and scripts of the figures that there are.
+    fn scripts(&self) -> (&'static str, String) {
+        let script =
+            if self.has_figures { format!("<script>\n{SCRIPT}</script>\n") } else { String::new() };
+        match self.has_curves {
+            true => {
+                let plot = format!("<script>\n/*\nuPlot\n{UPLOT_LICENCE}*/\n{UPLOT}\n</script>\n");
+                (UPLOT_RULES, plot + &script)
+            }
+            false => ("", script),
+        }
     }
 }
 
 impl Block {
-    fn push_html(&self, html: &mut String) {
+    fn push_html(&self, body: &mut Body) {
         match self {
-            Self::Heading(text) => html.push_str(&format!("<h2>{}</h2>\n", escape(text))),
-            Self::Paragraph(text) => html.push_str(&format!("<p>{}</p>\n", escape(text))),
+            Self::Heading(text) => body.push(&format!("<h2>{}</h2>\n", escape(text))),
+            Self::Paragraph(text) => body.push(&format!("<p>{}</p>\n", escape(text))),
+            Self::Lead(text) => {
+                body.push(&format!("<p class=\"lh-lead\">{}</p>\n", escape(text)));
+            }
             Self::Facts(facts) => {
-                html.push_str("<dl class=\"lh-facts\">\n");
+                body.push("<dl class=\"lh-facts\">\n");
                 for (name, value) in facts {
                     let (name, value) = (escape(name), escape(value));
-                    html.push_str(&format!("<dt>{name}</dt><dd>{value}</dd>\n"));
+                    body.push(&format!("<dt>{name}</dt><dd>{value}</dd>\n"));
                 }
-                html.push_str("</dl>\n");
+                body.push("</dl>\n");
             }
             Self::Table { caption, table } => {
-                html.push_str("<figure class=\"lh-wide\">\n");
+                body.push("<figure class=\"lh-wide\">\n");
                 if !caption.is_empty() {
-                    html.push_str(&format!("<figcaption>{}</figcaption>\n", escape(caption)));
+                    body.push(&format!("<figcaption>{}</figcaption>\n", escape(caption)));
                 }
-                html.push_str(&table.to_html());
-                html.push_str("</figure>\n");
+                body.push(&table.to_html());
+                body.push("</figure>\n");
             }
-            Self::Figure(figure) => {
-                html.push_str("<figure>\n");
-                html.push_str(&figure.to_inline_svg());
-                html.push_str("</figure>\n");
+            Self::Figure(figure) => body.push_figure(figure),
+            Self::Folded { name, blocks } => {
+                body.push(&format!("<details>\n<summary>{}</summary>\n", escape(name)));
+                blocks.iter().for_each(|block| block.push_html(body));
+                body.push("</details>\n");
             }
         }
     }
 }
 
 /// How the page looks. The colours are those of [`colour_rules`].
-const RULES: &str = "\
-body{margin:0;background:var(--lh-paper);color:var(--lh-ink);\
-font:16px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif}
-main{max-width:70rem;margin:0 auto;padding:1.5rem 1rem 4rem}
-h1{font-size:1.6rem;line-height:1.2;margin:0 0 1rem}
-h2{font-size:1.2rem;margin:2.2rem 0 .6rem}
-p{max-width:42rem}
-figure{margin:1.4rem 0}
-figure svg{display:block;width:100%;max-width:56rem;height:auto}
-.lh-wide{overflow-x:auto}
-figcaption{font-weight:600;margin-bottom:.4rem}
-.lh-table{border-collapse:collapse;font-size:.92rem;font-variant-numeric:tabular-nums}
-.lh-table th,.lh-table td{padding:.3rem .9rem .3rem 0;text-align:left;\
-border-bottom:1px solid var(--lh-grid);white-space:nowrap}
-.lh-table th{color:var(--lh-faint);font-weight:600}
-.lh-table .lh-right{text-align:right}
-.lh-facts{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1.2rem;\
-margin:1rem 0;font-size:.92rem}
-.lh-facts dt{color:var(--lh-faint)}
-.lh-facts dd{margin:0;overflow-wrap:anywhere}
-";
+const RULES: &str = include_str!("page.css");
+/// What makes figures answer.
+const SCRIPT: &str = include_str!("page.js");
+/// What draws curves, version 1.6.32, as its authors publish it.
+const UPLOT: &str = include_str!("../vendor/uplot/uPlot.iife.min.js");
+const UPLOT_RULES: &str = include_str!("../vendor/uplot/uPlot.min.css");
+const UPLOT_LICENCE: &str = include_str!("../vendor/uplot/LICENSE");
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figure::{Axis, Shading};
     use crate::table::Column;
 
     fn page() -> Page {
@@ -183,12 +250,52 @@ mod tests {
     #[test]
     fn the_page_is_complete_in_itself() {
         let html = page().to_html();
-        for word in ["<script", "src=", "href=", "@import", "url(", "http"] {
+        for word in ["src=", "href=", "@import", "url(", "fetch(", "XMLHttpRequest", "import("] {
             assert!(!html.contains(word), "{word}");
         }
-        assert_eq!(html.matches("<style>").count(), 1);
-        assert_eq!(html.matches("<svg ").count(), 2);
+        // Names of places, which nothing asks: of uPlot's authors, and of SVG in a saved picture.
+        for (at, _) in html.match_indices("http") {
+            let known =
+                ["http-equiv", "https://github.com/leeoniya/uPlot", "http://www.w3.org/2000/svg"];
+            assert!(
+                known.iter().any(|known| html[at..].starts_with(known)),
+                "{}",
+                &html[at..at + 60]
+            );
+        }
+        assert!(html.contains("default-src 'none'"));
+        assert_eq!(html.matches("<svg ").count(), 2 * 2, "each figure for two breadths");
         assert!(html.ends_with("</html>\n"));
+    }
+
+    #[test]
+    fn a_page_brings_what_its_figures_need() {
+        let plain = Page::new("a").paragraph("b").to_html();
+        assert!(!plain.contains("<script"), "{plain}");
+        let bars = Figure::bars("a", Axis::linear("b"), &["c"], &[("d", &[1.0])]);
+        let bars = Page::new("a").figure(bars).to_html();
+        assert!(bars.contains("<script>") && !bars.contains("var uPlot="));
+        let curves = page().to_html();
+        assert_eq!(curves.matches("var uPlot=").count(), 1);
+        assert!(
+            curves.contains("Copyright (c)") && curves.contains("Permission is hereby granted")
+        );
+    }
+
+    #[test]
+    fn no_name_ends_a_script() {
+        let evil = "</script><script>alert(1)</script><!--";
+        let figures = [
+            Figure::cdf(evil, evil, &[(evil, &[1.0, 2.0])]).with_note(evil),
+            Figure::bars(evil, Axis::linear(evil), &[evil], &[(evil, &[1.0])]),
+            Figure::heat_map(evil, &[evil], &[evil], &[vec![1.0]], Shading::full_at(1.1)),
+        ];
+        for figure in figures {
+            let html = Page::new(evil).figure(figure).to_html();
+            assert!(!html.contains("<script>alert") && !html.contains("<!--"), "{html}");
+            let opened = html.matches("<script").count();
+            assert_eq!(opened, html.matches("</script>").count());
+        }
     }
 
     #[test]

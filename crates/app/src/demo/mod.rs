@@ -33,6 +33,7 @@ use load::{Shape, Workload};
 use predict::Prediction;
 
 pub use output::Demonstrated;
+pub(crate) use output::specimen;
 
 /// What to show.
 #[derive(Clone, Debug)]

@@ -1,6 +1,8 @@
 //! What the demo shows.
 
+use levelhead_array::Policy;
 use levelhead_report::{Column, Figure, Page, Table, json};
+use levelhead_stats::Summary;
 use levelhead_units::{Bytes, Nanos};
 use serde::Serialize;
 
@@ -108,7 +110,7 @@ impl Demonstrated {
         page
     }
 
-    fn page(&self) -> Page {
+    pub(crate) fn page(&self) -> Page {
         let values: Vec<(String, Vec<f64>)> =
             self.rows.iter().map(|row| (name(row), row.measured.millis())).collect();
         let figure = |title: &str, scenario: &str| {
@@ -131,6 +133,34 @@ impl Demonstrated {
         }
         self.with_comparison(page)
     }
+}
+
+/// The page with made-up numbers.
+pub(crate) fn specimen() -> Page {
+    let latencies = |body: u64, step: u64| {
+        Sample::of((0..400).map(|at| Nanos::from_millis(body + at * at * step / 900)).collect(), 0)
+    };
+    let row = |(idx, (scenario, policy)): (usize, (&'static str, Policy))| {
+        let (body, step) = (12 + 3 * idx as u64, 1 + idx as u64);
+        let all = latencies(body + 1, step);
+        Row {
+            scenario,
+            policy,
+            measured: latencies(body, step),
+            verified_bytes: 400 * 81_920,
+            predicted: Some(Prediction { runs: vec![all.summary], all }),
+            lateness: Summary::default(),
+        }
+    };
+    let rows = [
+        ("healthy", Policy::Normal),
+        ("retries", Policy::Normal),
+        ("retries", Policy::DEFAULT),
+        ("slow-drive", Policy::Normal),
+        ("slow-drive", Policy::DEFAULT),
+    ];
+    let rows = rows.into_iter().enumerate().map(row).collect();
+    Demonstrated::new(7, "Six emulated drives, as the demo has them.".to_owned(), rows).page()
 }
 
 fn name(row: &Row) -> String {
@@ -189,8 +219,6 @@ impl Show for Demonstrated {
 
 #[cfg(test)]
 mod tests {
-    use levelhead_array::Policy;
-    use levelhead_stats::Summary;
     use serde_json::Value;
 
     use super::*;
@@ -230,7 +258,7 @@ mod tests {
             assert_eq!(demonstrated.text().matches(title).count(), tables);
             let page = demonstrated.page().to_html();
             assert_eq!(page.matches(title).count(), tables);
-            assert_eq!(page.matches("<svg").count(), figures);
+            assert_eq!(page.matches("class=\"lh-fig\"").count(), figures);
         }
     }
 }

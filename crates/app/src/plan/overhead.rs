@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use levelhead_host::{Walked, walk};
 use levelhead_planner::Code;
 use levelhead_planner::capacity::{FileSizes, HIVEBENCH, PAGERANK, overhead, overhead_of_classes};
-use levelhead_report::{Axis, Column, Figure, Series, Table};
+use levelhead_report::{Axis, Column, Figure, Interval, Series, Table};
 use levelhead_units::{Bytes, SECTOR_SIZE};
 
 use super::answer::{Answer, Row};
@@ -159,8 +159,9 @@ fn published(answer: &mut Answer, ask: &OverheadAsk) {
     let mut table = Table::new(columns);
     let kinds = [("pagerank", PAGERANK.as_slice()), ("hivebench", HIVEBENCH.as_slice())];
     let mut bars = vec![Vec::new(); kinds.len()];
+    let mut bounds = vec![Vec::new(); kinds.len()];
     for &code in &ask.codes {
-        for ((kind, classes), bars) in kinds.into_iter().zip(&mut bars) {
+        for (((kind, classes), bars), bounds) in kinds.into_iter().zip(&mut bars).zip(&mut bounds) {
             let range = overhead_of_classes(classes, code);
             let [low, even, high] = [range.low, range.even, range.high].map(|share| share * 100.0);
             table.push([
@@ -171,6 +172,7 @@ fn published(answer: &mut Answer, ask: &OverheadAsk) {
                 percent(range.high),
             ]);
             bars.push(even);
+            bounds.push(Interval { low, high });
             let row = Row::new(format!("code {code}, {kind}"), "overhead", "%", even);
             answer.rows.push(row.between(low, high));
         }
@@ -185,6 +187,10 @@ fn published(answer: &mut Answer, ask: &OverheadAsk) {
     let groups: Vec<&str> = codes.iter().map(String::as_str).collect();
     let series: Vec<(&str, &[f64])> =
         kinds.iter().zip(&bars).map(|((kind, _), bars)| (*kind, bars.as_slice())).collect();
-    answer.figures =
-        vec![Figure::bars("Capacity overhead", Axis::linear("overhead (%)"), &groups, &series)];
+    let bars = Figure::bars("Capacity overhead", Axis::linear("overhead (%)"), &groups, &series);
+    let figure = kinds
+        .iter()
+        .zip(&bounds)
+        .fold(bars, |figure, ((kind, _), bounds)| figure.with_intervals(kind, bounds));
+    answer.figures = vec![figure.with_note("Whiskers: at least and at most.")];
 }

@@ -5,6 +5,7 @@
 
 mod input;
 mod output;
+mod page;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use levelhead_array::{Content, HostOrder, Policy, Spec};
 use levelhead_drive::{CacheMode, Faults, QUEUE_DEPTH_MAX, Scheduler, Verify};
+use levelhead_lab::replay::account::Accounting;
 use levelhead_lab::replay::{Run, Sending};
 use levelhead_lab::{World, WorldSettings, replay};
 use levelhead_trace::{Arrival, Format, Placement, Workload};
@@ -84,7 +86,11 @@ pub fn replay(ask: &Replay, progress: &dyn Progress) -> Result<Replayed, AppErro
     let input = input::load(ask, size, progress)?;
     let runs = run_all(ask, &settings, &input.arrivals, progress)?;
     let replayed = Replayed::new(ask, &input, runs);
-    replayed.write_files(ask, &input.arrivals)?;
+    replayed.write_lines(ask, &input.arrivals)?;
+    if let Some(path) = &ask.report {
+        let html = page::page(&replayed).to_html();
+        files::write_whole(path, |out| out.write_all(html.as_bytes()))?;
+    }
     Ok(replayed)
 }
 
@@ -164,7 +170,9 @@ fn run_all(
     progress: &dyn Progress,
 ) -> Result<Vec<Run>, AppError> {
     let sending = ask.closed_loop.map_or(Sending::Open, Sending::Closed);
-    let ask = replay::Ask { sending, ..replay::Ask::open(arrivals) };
+    // The page alone shows it.
+    let accounting = if ask.report.is_some() { Accounting::On } else { Accounting::Off };
+    let ask = replay::Ask { sending, accounting, ..replay::Ask::open(arrivals) };
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     let work = || {

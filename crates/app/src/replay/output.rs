@@ -1,15 +1,14 @@
 //! What a replay shows: a table, JSON, one line per request, and a page.
 
 use levelhead_lab::replay::{BACKLOG_MAX, End, Run, Verdict};
-use levelhead_report::{Column, Figure, Page, Table, csv, json};
+use levelhead_report::{Column, Table, csv, json};
 use levelhead_stats::Summary;
 use levelhead_trace::{Arrival, Kind};
-use levelhead_units::Nanos;
 use serde::Serialize;
 
 use super::Replay;
 use super::input::Input;
-use crate::{AppError, Show, VERSION, files};
+use crate::{AppError, Show, files};
 
 /// What a replay has found.
 #[derive(Debug)]
@@ -20,9 +19,9 @@ pub struct Replayed {
     /// Nothing is redundant.
     is_bare: bool,
     options: Vec<(&'static str, String)>,
-    account: String,
-    closed_loop: Option<usize>,
-    runs: Vec<Run>,
+    pub(super) account: String,
+    pub(super) closed_loop: Option<usize>,
+    pub(super) runs: Vec<Run>,
     /// Latencies of the reads alone, for loads that also write.
     reads: Option<Vec<Summary>>,
 }
@@ -101,18 +100,15 @@ impl Replayed {
         }
     }
 
-    pub(super) fn write_files(&self, ask: &Replay, arrivals: &[Arrival]) -> Result<(), AppError> {
-        if let Some(path) = &ask.csv {
-            files::write_whole(path, |out| self.write_csv(arrivals, out))?;
+    /// Writes one line a request, where that was asked for.
+    pub(super) fn write_lines(&self, ask: &Replay, arrivals: &[Arrival]) -> Result<(), AppError> {
+        match &ask.csv {
+            Some(path) => files::write_whole(path, |out| self.write_csv(arrivals, out)),
+            None => Ok(()),
         }
-        if let Some(path) = &ask.report {
-            let page = self.page().to_html();
-            files::write_whole(path, |out| out.write_all(page.as_bytes()))?;
-        }
-        Ok(())
     }
 
-    fn table(&self) -> Table {
+    pub(super) fn table(&self) -> Table {
         let names = [
             "requests",
             "mean ms",
@@ -140,7 +136,7 @@ impl Replayed {
         table
     }
 
-    fn reads_table(&self) -> Option<Table> {
+    pub(super) fn reads_table(&self) -> Option<Table> {
         let names = ["reads", "mean ms", "p50 ms", "p99 ms", "p99.9 ms", "max ms"];
         let columns = std::iter::once(Column::left("policy")).chain(names.map(Column::right));
         let mut table = Table::new(columns);
@@ -153,7 +149,7 @@ impl Replayed {
     }
 
     /// Sentences about what did not go as it should.
-    fn remarks(&self) -> Vec<String> {
+    pub(super) fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.is_bare && self.runs.len() > 1 {
             remarks.push(format!("{} has no redundancy: every policy is normal", self.array));
@@ -175,7 +171,7 @@ impl Replayed {
         remarks
     }
 
-    fn facts(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn facts(&self) -> Vec<(&'static str, String)> {
         let mut facts = vec![("seed", self.seed.to_string()), ("load", self.trace.clone())];
         facts.push(("array", self.array.clone()));
         facts.extend(self.options.iter().cloned());
@@ -221,38 +217,9 @@ impl Replayed {
         }
         Ok(())
     }
-
-    fn page(&self) -> Page {
-        let latencies: Vec<(String, Vec<f64>)> = self
-            .runs
-            .iter()
-            .map(|run| {
-                let mut sorted = run.latencies(|_| true);
-                sorted.sort_unstable();
-                (run.policy.to_string(), sorted.into_iter().map(Nanos::as_millis_f64).collect())
-            })
-            .collect();
-        let series: Vec<(&str, &[f64])> =
-            latencies.iter().map(|(name, values)| (name.as_str(), values.as_slice())).collect();
-        let mut page = Page::new("Levelhead replay")
-            .paragraph(
-                "One load, one array, the same failures of the drives for every policy. Times run \
-                 from a request's arrival, or in a closed loop from its sending, to its answer.",
-            )
-            .facts(self.facts().into_iter().chain([("program", format!("levelhead {VERSION}"))]))
-            .table("Latency and cost by policy", self.table());
-        if let Some(reads) = self.reads_table() {
-            page = page.table("Reads alone", reads);
-        }
-        page = page.figure(Figure::cdf("Latency of all requests", "latency (ms)", &series));
-        for line in self.remarks().iter().map(String::as_str).chain(self.account.lines()) {
-            page = page.paragraph(line);
-        }
-        page
-    }
 }
 
-fn label(run: &Run) -> String {
+pub(super) fn label(run: &Run) -> String {
     match run.end {
         End::Complete => run.policy.to_string(),
         End::Overloaded => format!("{} (overloaded)", run.policy),

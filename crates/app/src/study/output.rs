@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use levelhead_lab::studies::{
     Ask, Curve, Drawing, Estimate, HeatMap, Measured, Place, Results, Study, StudyPlan, Unit, Whose,
 };
-use levelhead_report::{Axis, Column, Figure, Page, Series, Shading, Table, json};
+use levelhead_report::{Axis, Column, Figure, Interval, Page, Series, Shading, Table, json};
 use serde::Serialize;
 
 use crate::{AppError, Show, VERSION, files};
@@ -94,7 +94,7 @@ impl<'a> JsonRow<'a> {
 }
 
 impl Studied {
-    pub(super) const fn new(study: Study, ask: Ask, plan: StudyPlan, results: Results) -> Self {
+    pub(crate) const fn new(study: Study, ask: Ask, plan: StudyPlan, results: Results) -> Self {
         Self { study, ask, plan, results }
     }
 
@@ -147,7 +147,7 @@ impl Studied {
         table
     }
 
-    fn page(&self) -> Page {
+    pub(crate) fn page(&self) -> Page {
         let mut page = Page::new(format!("{}: {}", self.study.name, self.study.title))
             .paragraph(self.study.says)
             .facts(self.facts());
@@ -178,19 +178,37 @@ impl Studied {
                     });
                     number.filter(|value| value.is_finite()).unwrap_or(f64::NAN)
                 };
-                let heights: Vec<(&str, Vec<f64>)> = bars
+                let interval = |whose: Whose, (case, metric): &(String, String)| {
+                    let row = self.results.row(case, metric);
+                    match (whose, row) {
+                        (Whose::Ours, Some(row)) => interval(row),
+                        (Whose::Ours, None) | (Whose::Paper, _) => Interval::NONE,
+                    }
+                };
+                let shown: Vec<(&str, Vec<f64>, Vec<Interval>)> = bars
                     .iter()
                     .map(|bar| {
                         let heights = bar.rows.iter().map(|row| height(bar.whose, row)).collect();
-                        (bar.name.as_str(), heights)
+                        let intervals = bar.rows.iter().map(|row| interval(bar.whose, row));
+                        (bar.name.as_str(), heights, intervals.collect())
                     })
-                    .filter(|(_, heights): &(_, Vec<f64>)| heights.iter().any(|h| !h.is_nan()))
+                    .filter(|(_, heights, _): &(_, Vec<f64>, _)| {
+                        heights.iter().any(|h| !h.is_nan())
+                    })
                     .collect();
                 let series: Vec<(&str, &[f64])> =
-                    heights.iter().map(|(name, heights)| (*name, heights.as_slice())).collect();
+                    shown.iter().map(|(name, heights, _)| (*name, heights.as_slice())).collect();
                 let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
                 let axis = if *is_log { Axis::log(axis) } else { Axis::linear(axis) };
-                Figure::bars(title, axis, &groups, &series)
+                let figure = Figure::bars(title, axis, &groups, &series);
+                let figure = shown.iter().fold(figure, |figure, (name, _, intervals)| {
+                    figure.with_intervals(name, intervals)
+                });
+                let has_whiskers = |of: &[Interval]| of.iter().any(|one| one.low < one.high);
+                match shown.iter().any(|(_, _, intervals)| has_whiskers(intervals)) {
+                    true => figure.with_note("Whiskers: 95 % intervals."),
+                    false => figure,
+                }
             }
             Drawing::HeatMap(map) => heat_map(map, &self.results),
             Drawing::Curves { title, across, up, curves } => {
@@ -207,6 +225,15 @@ impl Studied {
                 Figure::lines(title, x, y, series.collect())
             }
         }
+    }
+}
+
+/// The interval of a number that has one.
+fn interval(row: &Estimate) -> Interval {
+    let Estimate { ours, low, high, .. } = row;
+    match [ours, low, high].iter().all(|value| value.is_finite()) {
+        true => Interval { low: *low, high: *high },
+        false => Interval::NONE,
     }
 }
 

@@ -178,6 +178,60 @@ impl Projection {
         self.scale.transform(value).is_some_and(within)
     }
 
+    /// The values at the ends.
+    pub(crate) fn ends(&self) -> [f64; 2] {
+        [self.low, self.high].map(|place| match self.scale {
+            Scale::Linear => place,
+            Scale::Log => 10_f64.powf(place),
+            Scale::Tail => 1.0 - 10_f64.powf(-place),
+        })
+    }
+
+    /// `value`, or the end of the axis at which it is drawn.
+    pub(crate) fn clamped(&self, value: f64) -> f64 {
+        let [low, high] = self.ends();
+        match self.place(value) {
+            _ if self.shows(value) => value,
+            place if place < 0.5 => low,
+            _ => high,
+        }
+    }
+
+    /// What the share at the upper end of a tail axis leaves to one.
+    pub(crate) fn left_at_end(&self) -> f64 {
+        10_f64.powf(-self.high)
+    }
+
+    /// The marks, of which labels that would stand over one another lose theirs: `room` says how
+    /// much of the axis, which is `length` long, a label takes.
+    pub(crate) fn ticks_apart(&self, length: f64, room: impl Fn(&str) -> f64) -> Vec<Tick> {
+        let mut ticks = self.ticks();
+        let mut taken: Vec<(f64, f64)> = Vec::new();
+        // Whole decades and nines first; an even axis has no other kind.
+        let is_whole = |label: &str| {
+            self.scale == Scale::Linear
+                || label.trim_start_matches(['0', '.']).starts_with('1')
+                || label.contains('9')
+                || label.starts_with("0 ")
+        };
+        for whole in [true, false] {
+            for tick in &mut ticks {
+                let Some(label) = tick.label.as_deref().filter(|text| is_whole(text) == whole)
+                else {
+                    continue;
+                };
+                let (middle, half) = (tick.place * length, room(label) / 2.0);
+                let ends = (middle - half, middle + half);
+                if taken.iter().any(|other| ends.0 < other.1 && other.0 < ends.1) {
+                    tick.label = None;
+                } else {
+                    taken.push(ends);
+                }
+            }
+        }
+        ticks
+    }
+
     /// The marks, from low to high.
     pub(crate) fn ticks(&self) -> Vec<Tick> {
         let marks = match self.scale {

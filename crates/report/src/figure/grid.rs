@@ -1,4 +1,5 @@
-//! Heat maps: a grid of ratios, each field coloured by how far its ratio lies from one.
+//! Heat maps: a grid of ratios, each field coloured by how far its ratio lies from one; or of amounts,
+//! coloured by how much they are.
 //!
 //! ```text
 //!   0.91 or less, 1.00, 1.10 or more       the legend
@@ -15,44 +16,101 @@
 
 use super::axis::number;
 use super::draw::{
-    Frame, LABEL_GAP, LABEL_SIZE, LEGEND_BASELINE, LEGEND_GAP, MARGIN, PLOT_RIGHT, Plotted,
-    TICK_SIZE, group_labels, widest,
+    Frame, LABEL_GAP, LABEL_SIZE, LEGEND_GAP, MARGIN, Plotted, SLANTED_SHARE, Stance, TICK_SIZE,
+    group_labels, plot_right, widest,
 };
 use super::notes::counted;
-use super::svg::{Anchor, Hue, Svg, Tint, Voice, text_width};
+use super::svg::{Anchor, Breadth, Hue, Svg, TINT_MAX, Tint, Voice, shortened, text_width};
 
 const ROW_HEIGHT: f64 = 28.0;
+/// Rows of amounts, which have no numbers in them.
+const ROW_HEIGHT_LOW: f64 = 20.0;
+/// How much of the ground the largest amount covers, which has no text over it.
+const AMOUNT_MAX: f64 = 0.95;
 /// Few columns are no wider than this.
 const COLUMN_WIDTH_MAX: f64 = 90.0;
 /// Between one field and the next, where fields are not tiny.
 const GAP: f64 = 2.0;
-/// Longer names are cut.
-const NAME_CHARS_MAX: usize = 36;
-/// How far to the side a slanted name reaches, of its width: the cosine of its slant, rounded up.
-const SLANTED_SHARE: f64 = 0.87;
-
-/// How a heat map colours ratios: those above one warm, those below one cool, one itself not at all.
+/// How a heat map colours its fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shading {
+    kind: Kind,
+    /// Where colours have their full strength.
     limit: f64,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Ratios: those above one warm, those below one cool, one itself not at all.
+    Ratios,
+    /// Amounts: zero not at all, the more the warmer. Columns are moments or other steps in order, of
+    /// which some have a label.
+    Amounts,
+}
+
 impl Shading {
-    /// Colours that have their full strength at `limit` and beyond, and at its inverse and below.
+    /// Of ratios: colours that have their full strength at `limit` and beyond, and at its inverse and
+    /// below.
     ///
     /// # Panics
     ///
     /// If `limit` is not finite, or below 1.01: ratios are shown with two decimals.
     pub fn full_at(limit: f64) -> Self {
         assert!(limit.is_finite() && limit >= 1.01, "{limit} as the limit of a shading");
-        Self { limit }
+        Self { kind: Kind::Ratios, limit }
     }
 
-    fn tint(self, ratio: f64) -> Tint {
-        let hue = if ratio >= 1.0 { Hue::Warm } else { Hue::Cool };
-        // What is not above zero has no logarithm and lies at the lower edge.
-        let strength = if ratio > 0.0 { ratio.ln().abs() / self.limit.ln() } else { 1.0 };
-        Tint { hue, strength: strength.min(1.0) }
+    /// Of amounts: no colour at zero and below, full strength at `most` and above.
+    ///
+    /// # Panics
+    ///
+    /// If `most` is not finite or not above zero.
+    pub fn up_to(most: f64) -> Self {
+        assert!(most.is_finite() && most > 0.0, "{most} as the most of a shading");
+        Self { kind: Kind::Amounts, limit: most }
+    }
+
+    fn tint(self, value: f64) -> Tint {
+        let hue = match self.kind {
+            Kind::Ratios if value < 1.0 => Hue::Cool,
+            Kind::Ratios | Kind::Amounts => Hue::Warm,
+        };
+        let strength = match self.kind {
+            // What is not above zero has no logarithm and lies at the lower edge.
+            Kind::Ratios if value > 0.0 => value.ln().abs() / self.limit.ln(),
+            Kind::Ratios => 1.0,
+            Kind::Amounts => (value / self.limit).max(0.0),
+        };
+        let most = match self.kind {
+            Kind::Ratios => TINT_MAX,
+            Kind::Amounts => AMOUNT_MAX,
+        };
+        Tint { hue, strength: strength.min(1.0), most }
+    }
+
+    fn text(self, value: f64) -> String {
+        match self.kind {
+            Kind::Ratios => ratio_text(value),
+            Kind::Amounts => number(value),
+        }
+    }
+
+    /// Values that explain the colours, and what to say of each, where `most` is the largest value.
+    fn keys(self, most: f64) -> [(f64, String); 3] {
+        let limit = self.limit;
+        match self.kind {
+            Kind::Ratios => [(1.0 / limit, " or less"), (1.0, ""), (limit, " or more")],
+            Kind::Amounts if most <= limit => [(0.0, ""), (limit / 2.0, ""), (limit, "")],
+            Kind::Amounts => [(0.0, ""), (limit / 2.0, ""), (limit, " or more")],
+        }
+        .map(|(value, qualifier)| (value, format!("{}{qualifier}", self.text(value))))
+    }
+
+    const fn row_height(self) -> f64 {
+        match self.kind {
+            Kind::Ratios => ROW_HEIGHT,
+            Kind::Amounts => ROW_HEIGHT_LOW,
+        }
     }
 }
 
@@ -88,32 +146,73 @@ impl Grid {
         Self { columns, rows, shading }
     }
 
-    pub(super) fn plot(&self, svg: &mut Svg) -> Plotted {
-        let top = self.legend(svg);
-        let names: Vec<String> = self.rows.iter().map(|row| shortened(&row.name)).collect();
-        let columns: Vec<String> = self.columns.iter().map(|name| shortened(name)).collect();
-        let frame = frame(top, &names, &columns);
+    pub(super) fn plot(&self, svg: &mut Svg, top: f64) -> Plotted {
+        let top = self.legend(svg, top);
+        let chars_max = svg.breadth().name_chars_max();
+        let cut = |name: &String| shortened(name, chars_max);
+        let names: Vec<String> = self.rows.iter().map(|row| cut(&row.name)).collect();
+        let columns: Vec<String> = self.columns.iter().map(cut).collect();
+        let frame = self.frame(svg.breadth(), top, &names, &columns);
+        let height = self.shading.row_height();
         for (idx, name) in names.iter().enumerate() {
-            let at = (frame.left - 8.0, frame.top + ROW_HEIGHT * (idx as f64 + 0.5) + 4.5);
+            let at = (frame.left - 8.0, frame.top + height * (idx as f64 + 0.5) + 4.5);
             svg.text(Voice::Label, at, Anchor::End, 0.0, name);
         }
         self.fields(svg, frame);
-        Plotted { below: group_labels(svg, frame, &columns), notes: self.notes() }
+        svg.ask_between([frame.left, frame.top, frame.right, frame.bottom]);
+        let below = match self.shading.kind {
+            Kind::Ratios => group_labels(svg, frame, &columns),
+            Kind::Amounts => step_labels(svg, frame, &columns),
+        };
+        Plotted { below, notes: self.notes() }
+    }
+
+    /// Names of rows and columns, and the text of each field, empty where there is no number.
+    pub(super) fn texts(&self) -> (Vec<String>, Vec<String>, Vec<Vec<String>>) {
+        let text = |value: &f64| {
+            if value.is_nan() { String::new() } else { self.shading.text(*value) }
+        };
+        let values = self.rows.iter().map(|row| row.ratios.iter().map(text).collect());
+        let rows = self.rows.iter().map(|row| row.name.clone()).collect();
+        (rows, self.columns.clone(), values.collect())
     }
 
     /// Draws what the colours mean; returns where the grid begins.
-    fn legend(&self, svg: &mut Svg) -> f64 {
-        let limit = self.shading.limit;
-        let mut across = MARGIN;
-        for (ratio, qualifier) in [(1.0 / limit, " or less"), (1.0, ""), (limit, " or more")] {
-            let name = format!("{}{qualifier}", ratio_text(ratio));
-            let corner = (across, LEGEND_BASELINE - 11.0);
-            svg.field(self.shading.tint(ratio), corner, (22.0, 13.0), &name);
-            let at = (across + 29.0, LEGEND_BASELINE);
-            svg.text(Voice::Label, at, Anchor::Start, 0.0, &name);
-            across += 30.0 + text_width(&name, LABEL_SIZE) + 18.0;
+    fn legend(&self, svg: &mut Svg, baseline: f64) -> f64 {
+        let (mut across, mut down) = (MARGIN, baseline);
+        let most = self.ratios().fold(0.0, f64::max);
+        for (value, name) in self.shading.keys(most) {
+            let width = 30.0 + text_width(&name, LABEL_SIZE);
+            if across + width > svg.breadth().width() - MARGIN && across > MARGIN {
+                across = MARGIN;
+                down += 20.0;
+            }
+            let corner = (across, down - 11.0);
+            svg.field(self.shading.tint(value), corner, (22.0, 13.0), &name);
+            svg.text(Voice::Label, (across + 29.0, down), Anchor::Start, 0.0, &name);
+            across += width + 18.0;
         }
-        LEGEND_BASELINE + LEGEND_GAP
+        down + LEGEND_GAP
+    }
+
+    /// The grid's edges: beside its rows' names, and far enough from the margin for its columns'.
+    fn frame(&self, breadth: Breadth, top: f64, names: &[String], columns: &[String]) -> Frame {
+        let count = columns.len().max(1) as f64;
+        let right = plot_right(breadth);
+        let slot = |left: f64| match self.shading.kind {
+            Kind::Ratios => ((right - left) / count).min(COLUMN_WIDTH_MAX),
+            Kind::Amounts => (right - left) / count,
+        };
+        let beside_names = MARGIN + widest(names) + 8.0;
+        let is_slanted = self.shading.kind == Kind::Ratios
+            && Stance::of(columns, slot(beside_names)) == Stance::Slanted;
+        // Names that are too long for half of the room that is there are cut where they are drawn.
+        let left = match is_slanted {
+            true => beside_names.max(MARGIN + SLANTED_SHARE * widest(columns)).min(right / 2.0),
+            false => beside_names,
+        };
+        let bottom = top + self.shading.row_height() * names.len() as f64;
+        Frame { left, right: left + count * slot(left), top, bottom }
     }
 
     fn ratios(&self) -> impl Iterator<Item = f64> {
@@ -123,18 +222,20 @@ impl Grid {
     fn fields(&self, svg: &mut Svg, frame: Frame) {
         let slot = (frame.right - frame.left) / self.columns.len().max(1) as f64;
         let gap = GAP.min(0.1 * slot);
-        let size = (slot - gap, ROW_HEIGHT - GAP);
-        let has_room = |ratio: f64| text_width(&ratio_text(ratio), TICK_SIZE) <= size.0;
+        let height = self.shading.row_height();
+        let size = (slot - gap, height - GAP);
+        let has_room = |value: f64| text_width(&self.shading.text(value), TICK_SIZE) <= size.0;
         // Numbers in some fields alone would look as if these were the ones that count.
-        let are_numbered = self.ratios().filter(|ratio| !ratio.is_nan()).all(has_room);
+        let are_numbered = self.shading.kind == Kind::Ratios
+            && self.ratios().filter(|ratio| !ratio.is_nan()).all(has_room);
         for (row_idx, row) in self.rows.iter().enumerate() {
-            let top = frame.top + ROW_HEIGHT * row_idx as f64 + GAP / 2.0;
+            let top = frame.top + height * row_idx as f64 + GAP / 2.0;
             for (column_idx, (&ratio, column)) in row.ratios.iter().zip(&self.columns).enumerate() {
                 if ratio.is_nan() {
                     continue;
                 }
                 let left = frame.left + slot * column_idx as f64 + gap / 2.0;
-                let text = ratio_text(ratio);
+                let text = self.shading.text(ratio);
                 let what = format!("{}, {column}: {text}", row.name);
                 svg.field(self.shading.tint(ratio), (left, top), size, &what);
                 if are_numbered {
@@ -148,7 +249,10 @@ impl Grid {
     fn notes(&self) -> Vec<String> {
         let all = self.ratios().count();
         let blank = self.ratios().filter(|ratio| ratio.is_nan()).count();
-        let has_no_place = |ratio: &f64| ratio.is_infinite() || *ratio <= 0.0;
+        let has_no_place = |value: &f64| match self.shading.kind {
+            Kind::Ratios => value.is_infinite() || *value <= 0.0,
+            Kind::Amounts => value.is_infinite() || *value < 0.0,
+        };
         let at_edge = self.ratios().filter(has_no_place).count();
         let mut notes = Vec::new();
         if blank > 0 {
@@ -164,27 +268,18 @@ impl Grid {
     }
 }
 
-/// The grid's edges: beside its rows' names, and far enough from the margin for its columns'.
-fn frame(top: f64, names: &[String], columns: &[String]) -> Frame {
-    let count = columns.len().max(1) as f64;
-    let slot = |left: f64| ((PLOT_RIGHT - left) / count).min(COLUMN_WIDTH_MAX);
-    let beside_names = MARGIN + widest(names) + 8.0;
-    let column_widest = widest(columns);
-    let are_slanted = column_widest > slot(beside_names) - LABEL_GAP;
-    let left = match are_slanted {
-        true => beside_names.max(MARGIN + SLANTED_SHARE * column_widest),
-        false => beside_names,
-    };
-    let bottom = top + ROW_HEIGHT * names.len() as f64;
-    Frame { left, right: left + count * slot(left), top, bottom }
-}
-
-/// A name as it stands beside the grid; fields have the whole of it.
-fn shortened(name: &str) -> String {
-    match name.char_indices().nth(NAME_CHARS_MAX) {
-        Some(_) => name.chars().take(NAME_CHARS_MAX - 1).chain(['…']).collect(),
-        None => name.to_owned(),
+/// Draws as many of the names of steps as have room side by side, the first one among them; returns
+/// how far down they reach.
+fn step_labels(svg: &mut Svg, frame: Frame, names: &[String]) -> f64 {
+    let slot = (frame.right - frame.left) / names.len().max(1) as f64;
+    let every = ((widest(names) + 2.0 * LABEL_GAP) / slot).ceil().max(1.0) as usize;
+    for (idx, name) in names.iter().enumerate().step_by(every) {
+        let middle = frame.left + slot * (idx as f64 + 0.5);
+        let half = text_width(name, TICK_SIZE) / 2.0;
+        let at = middle.min(svg.breadth().width() - 3.0 - half);
+        svg.text(Voice::Faint, (at, frame.bottom + 17.0), Anchor::Middle, 0.0, name);
     }
+    frame.bottom + 20.0
 }
 
 /// A ratio with two decimals, or three digits where that would be longer than four characters.
@@ -232,15 +327,30 @@ mod tests {
     }
 
     #[test]
+    fn amounts_are_the_stronger_the_more_they_are() {
+        let shading = Shading::up_to(4.0);
+        for (amount, strength) in [(-1.0, 0.0), (0.0, 0.0), (1.0, 0.25), (4.0, 1.0), (9.0, 1.0)] {
+            let tint = shading.tint(amount);
+            assert!((tint.strength - strength).abs() < 1e-12, "{amount}: {tint:?}");
+            assert_eq!(tint.hue, Hue::Warm);
+        }
+    }
+
+    #[test]
     fn a_grid_stays_within_its_figure() {
-        let names = |count: usize, name: &str| vec![shortened(name); count];
-        for name in ["", "a", "of some length", &"very long ".repeat(100)] {
-            for count in [0, 1, 3, 16, 2000] {
-                let frame = frame(0.0, &names(2, name), &names(count, name));
-                assert!(frame.left < frame.right && frame.right <= PLOT_RIGHT + 1e-9, "{frame:?}");
+        for breadth in [Breadth::Broad, Breadth::Narrow] {
+            for shading in [Shading::full_at(1.1), Shading::up_to(1.0)] {
+                for name in ["", "a", "of some length", &"very long ".repeat(100)] {
+                    for count in [0, 1, 3, 16, 2000] {
+                        let cut = |count| vec![shortened(name, breadth.name_chars_max()); count];
+                        let grid = Grid::new(&[], &[], &[], shading);
+                        let frame = grid.frame(breadth, 0.0, &cut(2), &cut(count));
+                        let most = plot_right(breadth) + 1e-9;
+                        assert!(frame.left < frame.right && frame.right <= most, "{frame:?}");
+                    }
+                }
             }
         }
-        assert!(shortened(&"ä".repeat(100)).ends_with("ä…"));
     }
 
     #[test]

@@ -16,12 +16,14 @@
 mod axis;
 mod draw;
 mod grid;
+mod live;
 mod notes;
 mod svg;
 
 pub use axis::{Axis, Scale};
 pub use grid::Shading;
-pub(crate) use svg::RULES;
+pub(crate) use live::Live;
+pub(crate) use svg::{Breadth, RULES};
 
 use grid::Grid;
 
@@ -36,7 +38,7 @@ pub struct Figure {
 #[derive(Clone, Debug)]
 enum Content {
     Lines { x: Axis, y: Axis, series: Vec<Series> },
-    Bars { y: Axis, groups: Vec<String>, bars: Vec<Bars> },
+    Bars { y: Axis, groups: Vec<String>, bars: Vec<Bars>, stand: Stand },
     Grid(Grid),
 }
 
@@ -62,11 +64,44 @@ pub enum Shape {
     Dots,
 }
 
+/// How the bars of a group stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stand {
+    Beside,
+    /// Each on top of the one before it.
+    Stacked,
+}
+
 /// One bar a group, under one name.
 #[derive(Clone, Debug)]
 struct Bars {
     name: String,
     values: Vec<f64>,
+    /// One a value, or none at all.
+    intervals: Vec<Interval>,
+}
+
+/// Where a value may lie that was estimated: drawn as a whisker over its bar.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// The low end; not a number where the value has no interval.
+    pub low: f64,
+    /// The high end; not a number where the value has no interval.
+    pub high: f64,
+}
+
+impl Interval {
+    /// Of a value that has none.
+    pub const NONE: Self = Self { low: f64::NAN, high: f64::NAN };
+
+    /// Whether there is something between the ends.
+    fn is_shown(&self) -> bool {
+        self.low < self.high
+    }
+
+    fn text(&self) -> String {
+        format!("{} to {}", axis::number(self.low), axis::number(self.high))
+    }
 }
 
 impl Series {
@@ -127,10 +162,47 @@ impl Figure {
     ) -> Self {
         let bars = series.iter().map(|&(name, values)| {
             assert_eq!(values.len(), groups.len(), "values of {name}");
-            Bars { name: name.to_owned(), values: values.to_vec() }
+            Bars { name: name.to_owned(), values: values.to_vec(), intervals: Vec::new() }
         });
         let groups = groups.iter().map(|&group| group.to_owned()).collect();
-        Self::new(title, Content::Bars { y, groups, bars: bars.collect() })
+        let (bars, stand) = (bars.collect(), Stand::Beside);
+        Self::new(title, Content::Bars { y, groups, bars, stand })
+    }
+
+    /// Bars that stand on top of each other, the first of `series` below: parts of a whole, of which the
+    /// sum stands above. What is not above zero is not drawn. The vertical axis is an even one.
+    ///
+    /// # Panics
+    ///
+    /// If a series has more or fewer values than there are groups.
+    pub fn stacks(
+        title: impl Into<String>,
+        y_label: &str,
+        groups: &[&str],
+        series: &[(&str, &[f64])],
+    ) -> Self {
+        let mut figure = Self::bars(title, Axis::linear(y_label), groups, series);
+        if let Content::Bars { stand, .. } = &mut figure.content {
+            *stand = Stand::Stacked;
+        }
+        figure
+    }
+
+    /// The figure with an interval over each bar of the series `name`, one a group; one whose ends
+    /// are not in order or not numbers is not drawn. Figures without bars stay as they are.
+    ///
+    /// # Panics
+    ///
+    /// If there are bars, but stacked ones or no such series, or more or fewer intervals than groups.
+    #[must_use]
+    pub fn with_intervals(mut self, name: &str, intervals: &[Interval]) -> Self {
+        if let Content::Bars { groups, bars, stand, .. } = &mut self.content {
+            assert_eq!(*stand, Stand::Beside, "intervals of parts of a stack");
+            assert_eq!(intervals.len(), groups.len(), "intervals of {name}");
+            let series = bars.iter_mut().find(|one| one.name == name);
+            series.unwrap_or_else(|| panic!("no bars of {name}")).intervals = intervals.to_vec();
+        }
+        self
     }
 
     /// A heat map: a grid of ratios, coloured by how far they lie from one. `values` has one entry a
@@ -178,12 +250,18 @@ impl Figure {
 
     /// The figure as a file of its own.
     pub fn to_svg(&self) -> String {
-        draw::draw(self, svg::Stands::Alone)
+        draw::draw(self, svg::Stands::Alone, Breadth::Broad)
     }
 
     /// The figure as an element of a page that has the rules and the colours.
-    pub(crate) fn to_inline_svg(&self) -> String {
-        draw::draw(self, svg::Stands::InPage)
+    pub(crate) fn to_inline_svg(&self, breadth: Breadth) -> String {
+        draw::draw(self, svg::Stands::InPage, breadth)
+    }
+
+    /// What the page's script makes the figure answer from, as JSON: nothing for a figure that stays
+    /// as it is.
+    pub(crate) fn to_live(&self) -> Option<Live> {
+        live::of(self)
     }
 }
 
@@ -308,6 +386,47 @@ mod tests {
     }
 
     #[test]
+    fn intervals_are_whiskers_that_lie_within_the_axis() {
+        let series: [(&str, &[f64]); 2] = [("paper", &[18.0, 221.0]), ("ours", &[17.4, 30.0])];
+        let figure = Figure::bars("a", Axis::linear("ms"), &["8 kB", "40 kB"], &series);
+        let intervals = [Interval { low: 16.0, high: 1000.0 }, Interval::NONE];
+        let svg = checked(&figure.clone().with_intervals("ours", &intervals));
+        let whiskers = |svg: &str| svg.matches("<line class=\"lh-whisker\"").count();
+        assert_eq!(whiskers(&svg), 3, "a line and two caps");
+        assert!(svg.contains("<title>8 kB, ours: 17.4 (16 to 1000)</title>"), "{svg}");
+        assert!(svg.contains(">1000</text>"), "the axis reaches the high end");
+        assert_eq!(whiskers(&checked(&figure)), 0);
+        let odd =
+            [Interval { low: 2.0, high: 1.0 }, Interval { low: f64::NEG_INFINITY, high: 3.0 }];
+        let odd = checked(&figure.with_intervals("paper", &odd));
+        assert_eq!(whiskers(&odd), 3, "{odd}");
+    }
+
+    #[test]
+    #[should_panic(expected = "no bars of theirs")]
+    fn intervals_of_no_series_are_our_bug() {
+        let figure = Figure::bars("a", Axis::linear("b"), &["one"], &[("ours", &[1.0])]);
+        let _ = figure.with_intervals("theirs", &[Interval::NONE]);
+    }
+
+    #[test]
+    fn stacks_stand_on_each_other_under_their_sum() {
+        let series: [(&str, &[f64]); 3] =
+            [("wait", &[10.0, 0.0]), ("work", &[5.5, f64::NAN]), ("retry", &[-1.0, 2.0])];
+        let svg = checked(&Figure::stacks("a", "ms", &["x", "y"], &series));
+        let tops: Vec<&str> = svg.lines().filter(|line| line.contains("<title>x, ")).collect();
+        let number = |line: &str, name: &str| -> f64 {
+            let rest = line.split(&format!(" {name}=\"")).nth(1).unwrap();
+            rest.split('"').next().unwrap().parse().unwrap()
+        };
+        assert_eq!(tops.len(), 2, "nothing below zero: {svg}");
+        let [below, above] =
+            [tops[0], tops[1]].map(|line| (number(line, "y"), number(line, "height")));
+        assert!((above.0 + above.1 - below.0).abs() < 0.02, "{below:?} {above:?}");
+        assert!(svg.contains(">15.5</text>") && svg.contains(">2</text>"), "{svg}");
+    }
+
+    #[test]
     fn a_group_without_a_number_has_a_gap_that_is_named() {
         let series: [(&str, &[f64]); 2] = [("paper", &[f64::NAN, 221.0]), ("ours", &[17.4, 3.0])];
         let svg = checked(&Figure::bars("a", Axis::linear("ms"), &["8 kB", "40 kB"], &series));
@@ -428,7 +547,7 @@ mod tests {
     fn a_figure_in_a_page_brings_no_rules_of_its_own() {
         let figure = Figure::cdf("a", "b", &[("c", &[1.0])]);
         assert!(figure.to_svg().contains("<style>") && figure.to_svg().contains("xmlns="));
-        let inline = figure.to_inline_svg();
+        let inline = figure.to_inline_svg(Breadth::Broad);
         assert!(!inline.contains("<style>") && !inline.contains("xmlns"), "{inline}");
     }
 

@@ -11,6 +11,42 @@ pub(crate) enum Stands {
     InPage,
 }
 
+/// For how broad a page a figure is drawn: text keeps its size, so that it is read on both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Breadth {
+    /// A screen or a sheet of paper.
+    #[default]
+    Broad,
+    /// A telephone.
+    Narrow,
+}
+
+impl Breadth {
+    /// Width of the whole figure; pages scale it.
+    pub(crate) const fn width(self) -> f64 {
+        match self {
+            Self::Broad => 760.0,
+            Self::Narrow => 340.0,
+        }
+    }
+
+    /// Names of groups, columns and rows that are longer are cut.
+    pub(crate) const fn name_chars_max(self) -> usize {
+        match self {
+            Self::Broad => 36,
+            Self::Narrow => 17,
+        }
+    }
+
+    /// What a page calls it.
+    const fn class(self) -> &'static str {
+        match self {
+            Self::Broad => "lh-broad",
+            Self::Narrow => "lh-narrow",
+        }
+    }
+}
+
 /// How a figure looks; the colours are those of the page or of the figure alone.
 pub(crate) const RULES: &str = "\
 .lh-figure text{font-family:system-ui,-apple-system,'Segoe UI',sans-serif;fill:var(--lh-ink)}
@@ -18,6 +54,7 @@ pub(crate) const RULES: &str = "\
 .lh-figure .lh-ground{fill:var(--lh-paper)}
 .lh-figure .lh-axis{stroke:var(--lh-faint)}
 .lh-figure .lh-grid{stroke:var(--lh-grid)}
+.lh-figure .lh-whisker{stroke:var(--lh-ink)}
 .lh-figure .lh-s1{--c:var(--lh-1)}.lh-figure .lh-s2{--c:var(--lh-2)}.lh-figure .lh-s3{--c:var(--lh-3)}
 .lh-figure .lh-s4{--c:var(--lh-4)}.lh-figure .lh-s5{--c:var(--lh-5)}.lh-figure .lh-s6{--c:var(--lh-6)}
 .lh-figure .lh-s7{--c:var(--lh-7)}
@@ -99,10 +136,12 @@ pub(crate) struct Tint {
     pub(crate) hue: Hue,
     /// How much of it, from 0 to 1.
     pub(crate) strength: f64,
+    /// How much of the ground the strongest covers.
+    pub(crate) most: f64,
 }
 
-/// How much of the ground the strongest tint covers: text over it stays readable on both grounds.
-const TINT_MAX: f64 = 0.55;
+/// How much of the ground the strongest tint covers under text, which stays readable on both grounds.
+pub(crate) const TINT_MAX: f64 = 0.55;
 
 /// A point of the drawing; `x` to the right, `y` down.
 pub(crate) type Point = (f64, f64);
@@ -111,15 +150,54 @@ pub(crate) type Point = (f64, f64);
 #[derive(Debug, Default)]
 pub(crate) struct Svg {
     body: String,
+    breadth: Breadth,
+    /// How far down the title reaches.
+    titled: f64,
+    /// Left, top, right and bottom edge of what a pointer may ask for, once that is known.
+    asked: Option<[f64; 4]>,
 }
 
 impl Svg {
+    /// An empty drawing.
+    pub(crate) fn new(breadth: Breadth) -> Self {
+        Self { breadth, ..Self::default() }
+    }
+
+    pub(crate) const fn breadth(&self) -> Breadth {
+        self.breadth
+    }
+
+    /// The title reaches down to here.
+    pub(crate) const fn title_ends_at(&mut self, down: f64) {
+        self.titled = down;
+    }
+
+    /// Groups or fields are asked for by their place between these edges: left, top, right, bottom.
+    pub(crate) const fn ask_between(&mut self, edges: [f64; 4]) {
+        self.asked = Some(edges);
+    }
+
+    /// What `draw` draws belongs to the series at `idx`, and comes and goes with it.
+    pub(crate) fn of_series(&mut self, idx: usize, draw: impl FnOnce(&mut Self)) {
+        self.body.push_str(&format!("<g data-of=\"{idx}\">\n"));
+        draw(self);
+        self.body.push_str("</g>\n");
+    }
+
+    /// What `draw` draws is the entry of the legend for the series at `idx`.
+    pub(crate) fn key(&mut self, idx: usize, draw: impl FnOnce(&mut Self)) {
+        self.body.push_str(&format!("<g class=\"lh-key\" data-key=\"{idx}\">\n"));
+        draw(self);
+        self.body.push_str("</g>\n");
+    }
+
     /// A straight line of the frame.
     pub(crate) fn rule(&mut self, class: RuleClass, from: Point, to: Point) {
         let (name, colour, width) = match class {
             RuleClass::Axis => ("lh-axis", LIGHT.faint, "1"),
             RuleClass::Grid => ("lh-grid", LIGHT.grid, "1"),
             RuleClass::FaintGrid => ("lh-grid", LIGHT.grid, "0.5"),
+            RuleClass::Whisker => ("lh-whisker", LIGHT.ink, "1.2"),
         };
         self.body.push_str(&format!(
             "<line class=\"{name}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"{colour}\" \
@@ -147,7 +225,10 @@ impl Svg {
             Anchor::End => "end",
         };
         let look = match voice {
-            Voice::Title => format!("font-size=\"16\" font-weight=\"600\" fill=\"{}\"", LIGHT.ink),
+            Voice::Title => format!(
+                "class=\"lh-svg-title\" font-size=\"16\" font-weight=\"600\" fill=\"{}\"",
+                LIGHT.ink
+            ),
             Voice::Label => format!("font-size=\"13\" fill=\"{}\"", LIGHT.ink),
             Voice::Faint => format!("class=\"lh-faint\" font-size=\"12\" fill=\"{}\"", LIGHT.faint),
             Voice::Inside => {
@@ -218,17 +299,25 @@ impl Svg {
             coord(size.0),
             coord(size.1),
             LIGHT.grid,
-            coord(TINT_MAX * tint.strength),
+            coord(tint.most * tint.strength),
             escape(what),
         ));
     }
 
-    /// The whole drawing, `width` by `height`; `title` is what a screen reader says.
-    pub(crate) fn finish(self, stands: Stands, width: f64, height: f64, title: &str) -> String {
-        let (width, height, title) = (coord(width), coord(height), escape(title));
+    /// The whole drawing, down to `height`; `title` is what a screen reader says.
+    pub(crate) fn finish(self, stands: Stands, height: f64, title: &str) -> String {
+        let (width, height, title) = (coord(self.breadth.width()), coord(height), escape(title));
         let head = format!("viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{title}\"");
         match stands {
-            Stands::InPage => format!("<svg class=\"lh-figure\" {head}>\n{}</svg>\n", self.body),
+            Stands::InPage => {
+                let asked = self.asked.map(|edges| edges.map(coord).join(" "));
+                let asked = asked.map_or(String::new(), |edges| format!(" data-asked=\"{edges}\""));
+                let (class, titled) = (self.breadth.class(), coord(self.titled));
+                format!(
+                    "<svg class=\"lh-figure {class}\" data-titled=\"{titled}\"{asked} {head}>\n{}</svg>\n",
+                    self.body
+                )
+            }
             Stands::Alone => format!(
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"lh-figure\" width=\"{width}\" \
                  height=\"{height}\" {head}>\n<title>{title}</title>\n<style>\n{}{RULES}</style>\n\
@@ -242,12 +331,13 @@ impl Svg {
     }
 }
 
-/// The straight lines of a frame.
+/// The straight lines of a frame, and those that show an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RuleClass {
     Axis,
     Grid,
     FaintGrid,
+    Whisker,
 }
 
 /// A coordinate to a hundredth of a unit, as short as it can be.
@@ -260,13 +350,54 @@ pub(crate) fn coord(value: f64) -> String {
 
 /// About how wide `text` is in a font of `size`: a little too wide rather than too narrow.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
-    text.chars().count() as f64 * 0.56 * size
+    text.chars().count() as f64 * 0.6 * size
+}
+
+/// `text` in lines of at most `width`, broken at spaces; a longer word is cut.
+pub(crate) fn wrapped(text: &str, size: f64, width: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let word = fitted(word, size, width);
+        match lines.last_mut() {
+            Some(line) if text_width(&format!("{line} {word}"), size) <= width => {
+                line.push(' ');
+                line.push_str(&word);
+            }
+            Some(_) | None => lines.push(word),
+        }
+    }
+    lines
+}
+
+/// `text`, cut where it is wider than `width`.
+pub(crate) fn fitted(text: &str, size: f64, width: f64) -> String {
+    let chars_max = (width / text_width("x", size)).max(2.0) as usize;
+    shortened(text, chars_max)
+}
+
+/// `text`, cut to at most `chars_max` characters.
+pub(crate) fn shortened(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some(_) => text.chars().take(chars_max - 1).chain(['…']).collect(),
+        None => text.to_owned(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::markup::{Colours, DARK};
+
+    #[test]
+    fn text_is_broken_at_spaces_and_long_words_are_cut() {
+        let width = text_width("12345678", 10.0) + 0.1;
+        assert_eq!(wrapped("a bc defghi jk", 10.0, width), ["a bc", "defghi", "jk"]);
+        assert_eq!(wrapped("abcdefghijklm n", 10.0, width), ["abcdefg…", "n"]);
+        assert_eq!(wrapped("", 10.0, width), [] as [&str; 0]);
+        for (text, want) in [("äöü", "äöü"), ("äöüä", "äö…")] {
+            assert_eq!(shortened(text, 3), want);
+        }
+    }
 
     /// Red, green and blue of `#rrggbb`, each from 0 to 1.
     fn channels(colour: &str) -> [f64; 3] {
@@ -318,8 +449,13 @@ mod tests {
         svg.text(Voice::Label, (0.0, 0.0), Anchor::Start, 0.0, "a<b");
         svg.path(Paint::of(0), "M0 0", "c<d");
         svg.bar(Paint::of(0), (0.0, 0.0), (1.0, 1.0), "e<f");
-        svg.field(Tint { hue: Hue::Warm, strength: 0.5 }, (0.0, 0.0), (1.0, 1.0), "i<j");
-        let text = svg.finish(Stands::Alone, 10.0, 10.0, "g<h\"");
+        svg.field(
+            Tint { hue: Hue::Warm, strength: 0.5, most: TINT_MAX },
+            (0.0, 0.0),
+            (1.0, 1.0),
+            "i<j",
+        );
+        let text = svg.finish(Stands::Alone, 10.0, "g<h\"");
         for raw in ["a<b", "c<d", "e<f", "g<h", "i<j"] {
             assert!(!text.contains(raw), "{text}");
         }

@@ -1,0 +1,107 @@
+// Functions for the test of how figures answer; the keys and the pointer are the browser's own.
+window.lhReach = {
+  controls: () => [...document.querySelectorAll("button,summary,.lh-plot,.lh-live-svg,[role=button],[tabindex='0']")].filter(element =>
+    element.checkVisibility() && element.getClientRects().length > 0),
+  // Marks what has the focus, and says whether a ring shows it.
+  mark: () => {
+    const at = document.activeElement;
+    if (!at || at === document.body) return "";
+    at.lhReached = true;
+    return getComputedStyle(at).outlineStyle === "none" ? `no ring around ${at.textContent.trim().slice(0, 40) || at.className}` : "";
+  },
+  missed: () => window.lhReach.controls().filter(element => !element.lhReached).map(element =>
+    `${element.tagName.toLowerCase()} '${(element.getAttribute("aria-label") || element.textContent).trim().slice(0, 60)}'`),
+  plots: () => [...document.querySelectorAll(".lh-plot,.lh-live-svg")].filter(element => element.checkVisibility()),
+  read: idx => window.lhReach.plots()[idx].closest("figure").querySelector(".lh-read").textContent,
+  values: idx => [...window.lhReach.plots()[idx].closest("figure").querySelectorAll(".lh-value")].map(value => value.textContent),
+  focus: idx => window.lhReach.plots()[idx].focus(),
+  // The middle of what the pointer may ask, in pixels of the window.
+  middle: idx => {
+    const plot = window.lhReach.plots()[idx];
+    plot.scrollIntoView({ block: "center", behavior: "instant" });
+    const svg = [...plot.querySelectorAll("svg.lh-figure")].find(svg => svg.checkVisibility());
+    if (svg && svg.dataset.asked) {
+      const [left, top, right, bottom] = svg.dataset.asked.split(" ").map(Number);
+      const point = new DOMPoint((left + right) / 2 + 0.5, (top + bottom) / 2 + 0.5).matrixTransform(svg.getScreenCTM());
+      return [point.x, point.y];
+    }
+    const box = (plot.querySelector(".u-over") ?? plot).getBoundingClientRect();
+    return [(box.left + box.right) / 2, (box.top + box.bottom) / 2];
+  },
+  // Switches the first series off and on: what that has changed.
+  toggle: idx => {
+    const figure = window.lhReach.plots()[idx].closest("figure");
+    const key = [...figure.querySelectorAll(".lh-keys button,.lh-key")].find(key => key.checkVisibility());
+    if (!key) return "";
+    const plot = figure.querySelector(".lh-plot")?.lhPlot;
+    const isOff = () => (plot ? !plot.series[1].show : [...figure.querySelectorAll("[data-of='0']")].every(group => getComputedStyle(group).display === "none"));
+    const click = () => key.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+    if (isOff() || key.getAttribute("aria-pressed") !== "true") return "a series is off at the start";
+    click();
+    if (!isOff() || key.getAttribute("aria-pressed") !== "false") return "a series does not go off";
+    click();
+    return isOff() ? "a series does not come back" : "";
+  },
+  // What the button that zooms has changed, and whether all comes back.
+  zoom: idx => {
+    const figure = window.lhReach.plots()[idx].closest("figure"), plot = figure.querySelector(".lh-plot")?.lhPlot;
+    if (!plot) return "";
+    const button = name => [...figure.querySelectorAll(".lh-tools button")].find(button => button.textContent === name);
+    const ends = () => JSON.stringify([plot.scales.x.min, plot.scales.x.max, plot.scales.y.min, plot.scales.y.max]);
+    const whole = ends();
+    for (const name of ["Tail", "+"]) {
+      if (!button(name)) continue;
+      button(name).click();
+      if (ends() === whole) return `'${name}' changes nothing`;
+      button("Whole").click();
+      if (ends() !== whole) return "'Whole' does not bring everything back";
+    }
+    return "";
+  },
+  // The file that "Save SVG" makes: what is wrong with it.
+  save: async idx => {
+    const figure = window.lhReach.plots()[idx].closest("figure"), { createObjectURL } = URL, { click } = HTMLAnchorElement.prototype;
+    let blob = null;
+    URL.createObjectURL = given => ((blob = given), createObjectURL.call(URL, given));
+    HTMLAnchorElement.prototype.click = () => {};
+    [...figure.querySelectorAll(".lh-tools button")].find(button => button.textContent === "Save SVG").click();
+    Object.assign(URL, { createObjectURL });
+    HTMLAnchorElement.prototype.click = click;
+    if (!blob) return "nothing is saved";
+    const saved = new DOMParser().parseFromString(await blob.text(), "image/svg+xml");
+    if (saved.querySelector("parsererror")) return "what is saved is no SVG";
+    if (saved.documentElement.namespaceURI !== "http://www.w3.org/2000/svg") return "what is saved has no namespace";
+    return saved.querySelectorAll("text").length > 1 && saved.querySelector("style") ? "" : "what is saved is empty";
+  },
+  // A coarse grid of average colours of each of the first figures, from a picture of the whole page.
+  grids: async (image, figures) => {
+    const picture = new Image();
+    picture.src = "data:image/png;base64," + image;
+    await picture.decode();
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [picture.width, picture.height];
+    const context = canvas.getContext("2d", { willReadFrequently: true });
+    context.drawImage(picture, 0, 0);
+    const COLUMNS = 16, ROWS = 10;
+    return figures.map(({ x, y, width, height }) => {
+      const lines = [];
+      for (let row = 0; row < ROWS; row++) {
+        let line = "";
+        for (let column = 0; column < COLUMNS; column++) {
+          const [w, h] = [Math.max(1, Math.floor(width / COLUMNS)), Math.max(1, Math.floor(height / ROWS))];
+          const { data } = context.getImageData(Math.floor(x + (column * width) / COLUMNS), Math.floor(y + (row * height) / ROWS), w, h);
+          const sum = [0, 0, 0];
+          for (let at = 0; at < data.length; at += 4) for (let c = 0; c < 3; c++) sum[c] += data[at + c];
+          line += sum.map(total => Math.round(total / (data.length / 4)).toString(16).padStart(2, "0")).join("") + " ";
+        }
+        lines.push(line.trim());
+      }
+      return lines;
+    });
+  },
+  figures: () => [...document.querySelectorAll("figure.lh-fig")].slice(0, 6).map(figure => {
+    const shown = [...figure.querySelectorAll("svg.lh-figure,.lh-plot")].find(element => element.checkVisibility());
+    const box = shown.getBoundingClientRect();
+    return { x: box.left + scrollX, y: box.top + scrollY, width: box.width, height: box.height };
+  }),
+};
