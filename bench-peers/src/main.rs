@@ -73,6 +73,9 @@ enum Command {
         /// Only this code; may be given again.
         #[arg(long = "code", value_name = "CODE")]
         codes: Vec<Shape>,
+        /// Only this operation, as `encode` or `reconstruct:3`; may be given again.
+        #[arg(long = "operation", value_name = "OPERATION")]
+        operations: Vec<String>,
         /// Rounds of which the median counts.
         #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u16).range(1..=1000))]
         rounds: u16,
@@ -92,8 +95,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let (json, codes, rounds, turn) = match Arguments::parse().command {
-        Command::Erasure { json, codes, rounds, turn } => (json, codes, rounds, turn),
+    let (json, codes, operations, rounds, turn) = match Arguments::parse().command {
+        Command::Erasure { json, codes, operations, rounds, turn } => {
+            (json, codes, operations, rounds, turn)
+        }
         Command::Ldpc { json, rounds } => {
             print(json, &ldpc::measure(rounds.into()));
             return ExitCode::SUCCESS;
@@ -101,7 +106,7 @@ fn main() -> ExitCode {
     };
     let effort = Effort { rounds: rounds.into(), turn: Duration::from_millis(u64::from(turn)) };
     let shapes = if codes.is_empty() { SHAPES.to_vec() } else { codes };
-    match measure_all(&shapes, effort) {
+    match measure_all(&shapes, &operations, effort) {
         Ok(report) => {
             print(json, &report);
             ExitCode::SUCCESS
@@ -121,7 +126,11 @@ fn print(json: bool, report: &(impl Serialize + fmt::Display)) {
     }
 }
 
-fn measure_all(shapes: &[Shape], effort: Effort) -> Result<Report, String> {
+fn measure_all(
+    shapes: &[Shape],
+    only: &[String],
+    effort: Effort,
+) -> Result<Report, String> {
     let mut rows = Vec::new();
     let mut pool = Pool::new()?;
     for &shape in shapes {
@@ -129,7 +138,8 @@ fn measure_all(shapes: &[Shape], effort: Effort) -> Result<Report, String> {
         let rse = Codec::new(shape).ok_or(format!("{shape}: reed-solomon-erasure refuses"))?;
         eprintln!("{shape}: checking bytes");
         verify::verify(&mut pool, shape, &rse)?;
-        for operation in shape.operations() {
+        let is_asked = |operation: &Operation| only.is_empty() || only.contains(&operation.to_string());
+        for operation in shape.operations().into_iter().filter(is_asked) {
             for cache in Cache::ALL {
                 eprintln!("{shape}: {operation}, {cache}");
                 let rates = measure(&mut pool, shape, &operation, cache, &rse, effort);

@@ -103,6 +103,7 @@
 
 #![deny(unsafe_code)]
 
+mod choice;
 mod code;
 mod error;
 mod field;
@@ -117,6 +118,7 @@ mod set;
 mod tower;
 mod transform;
 
+pub use choice::{Choice, Choices, Class, Order, Stores, Width};
 pub use code::Code;
 pub use error::{CodeError, Role, TooFewSymbols, UseError};
 pub use fields::Field;

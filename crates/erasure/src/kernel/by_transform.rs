@@ -7,9 +7,11 @@
 use std::ops::Range;
 
 use super::engine::{
-    Coset, Engine, Evaluation, Form, Job, Moment, SUMS_SIZE, Scratch, Sums, Transformed,
+    Coset, Engine, Evaluation, Form, Job, Moment, SUMS_SIZE, Sums, Transformed,
 };
-use super::groups::add_sources;
+use super::groups::{Part, add_together};
+use super::scratch::Scratch;
+use crate::choice::Choice;
 use crate::tower;
 use crate::transform;
 
@@ -56,6 +58,7 @@ impl<'a> Gathered<'a> {
 
 /// [`driver::pass`](super::driver::pass) by a transform.
 pub(super) fn pass<E: Engine>(
+    choice: Choice,
     job: Job<'_>,
     transformed: &Transformed<'_>,
     rows: Range<usize>,
@@ -65,9 +68,9 @@ pub(super) fn pass<E: Engine>(
     let Transformed { transform, columns, rows: row_numbers } = transformed;
     let (field, log, size) = (transform.field, transform.log, 1 << transform.log);
     let stride = TRANSFORM_BLOCK_MAX.min(SUMS_SIZE / size / tower::BLOCK_SIZE * tower::BLOCK_SIZE);
-    let mut scratch = [const { Scratch([0; SUMS_SIZE]) }; 2];
+    let mut scratch = [const { Scratch::<SUMS_SIZE>::new() }; 2];
     let [acc, tile] = &mut scratch;
-    let (acc, tile) = (&mut acc.0[..size * stride], &mut tile.0[..size * stride]);
+    let (acc, tile) = (acc.zeros(size * stride), tile.zeros(size * stride));
     let zeros = [0; TRANSFORM_BLOCK_MAX];
     let covered = (0..job.sources.len())
         .rev()
@@ -111,7 +114,8 @@ pub(super) fn pass<E: Engine>(
             let from = row_numbers.get(row) * stride;
             acc.copy_within(from..from + block.len(), row * stride);
         }
-        add_sources::<E>(job, covered, rows.clone(), block.clone(), acc, stride, || {});
+        let part = Part { rows: rows.clone(), bytes: block.clone(), acc: &mut *acc, stride };
+        add_together::<E>(choice, job, covered, part, || {});
         finish(block.clone(), Moment::Done(&Sums { form: Form::Symbols, acc, stride }));
         at = block.end;
     }

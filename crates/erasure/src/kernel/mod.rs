@@ -15,6 +15,7 @@ pub(crate) mod engine;
 mod groups;
 pub(crate) mod naive;
 mod portable;
+mod scratch;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -38,6 +39,7 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use self::engine::{Columns, Finish, Job, Solve};
+use crate::choice::{Choice, Choices, Class};
 use crate::error::{Role, UseError};
 use crate::fields::Field;
 use crate::rows::Rows;
@@ -108,6 +110,11 @@ impl Kernel {
             Self::Avx2Gfni => "avx2-gfni",
             Self::Avx512Gfni => "avx512-gfni",
         }
+    }
+
+    /// Whether it works on vectors, and minds how.
+    pub(crate) const fn has_vectors(self) -> bool {
+        matches!(self, Self::Avx2 | Self::Avx2Gfni | Self::Avx512Gfni)
     }
 
     /// The kernel itself if the machine has it.
@@ -189,7 +196,7 @@ macro_rules! with_engine {
 ///
 /// If there is not one buffer for each source and each wanted symbol, or they differ in length.
 pub fn combine(
-    kernel: Kernel,
+    choices: impl Into<Choices>,
     rows: &Rows,
     sources: &[&[u8]],
     into: &mut [&mut [u8]],
@@ -198,7 +205,7 @@ pub fn combine(
     check_count(Role::Wanted, rows.wanted().len(), into.len())?;
     check_sizes(Role::Source, sources, Role::Wanted, into)?;
     let job = Job { field: Field::Bytes, columns: rows, sources };
-    accumulate(kernel, job, into, Finish::Store);
+    accumulate(&choices.into(), job, into, Finish::Store);
     Ok(())
 }
 
@@ -207,8 +214,13 @@ pub fn combine(
 /// # Panics
 ///
 /// If the buffers differ in length.
-pub fn multiply(kernel: Kernel, coefficient: u8, source: &[u8], into: &mut [u8]) {
-    multiply_into(kernel, coefficient, source, into, Finish::Store);
+pub fn multiply(
+    choices: impl Into<Choices>,
+    coefficient: u8,
+    source: &[u8],
+    into: &mut [u8],
+) {
+    multiply_into(choices.into(), coefficient, source, into, Finish::Store);
 }
 
 /// `into ^= coefficient * source`.
@@ -216,15 +228,26 @@ pub fn multiply(kernel: Kernel, coefficient: u8, source: &[u8], into: &mut [u8])
 /// # Panics
 ///
 /// If the buffers differ in length, as when copying from one slice to another.
-pub fn multiply_accumulate(kernel: Kernel, coefficient: u8, source: &[u8], into: &mut [u8]) {
-    multiply_into(kernel, coefficient, source, into, Finish::Xor);
+pub fn multiply_accumulate(
+    choices: impl Into<Choices>,
+    coefficient: u8,
+    source: &[u8],
+    into: &mut [u8],
+) {
+    multiply_into(choices.into(), coefficient, source, into, Finish::Xor);
 }
 
-fn multiply_into(kernel: Kernel, coefficient: u8, source: &[u8], into: &mut [u8], finish: Finish) {
+fn multiply_into(
+    choices: Choices,
+    coefficient: u8,
+    source: &[u8],
+    into: &mut [u8],
+    finish: Finish,
+) {
     assert_eq!(source.len(), into.len(), "symbols are of one length");
     let columns = One([coefficient.into()]);
     let job = Job { field: Field::Bytes, columns: &columns, sources: &[source] };
-    accumulate(kernel, job, &mut [into], finish);
+    accumulate(&choices, job, &mut [into], finish);
 }
 
 /// A matrix of a single element.
@@ -242,7 +265,7 @@ impl Columns for One {
 
 /// `into[row] = sum of column(source)[row] * sources[source]`, or `^=` that, for every row. The buffers
 /// are of one length.
-pub(crate) fn accumulate(kernel: Kernel, job: Job<'_>, into: &mut [&mut [u8]], finish: Finish) {
+pub(crate) fn accumulate(choices: &Choices, job: Job<'_>, into: &mut [&mut [u8]], finish: Finish) {
     let Some(size) = into.first().map(|into| into.len()) else {
         return;
     };
@@ -252,21 +275,23 @@ pub(crate) fn accumulate(kernel: Kernel, job: Job<'_>, into: &mut [&mut [u8]], f
         }
         return;
     }
-    with_engine!(kernel, size, |E, bytes| {
-        driver::accumulate::<E>(job, bytes, into, finish);
+    let choice = choices.get(Class::of(job.field, job.sources.len(), into.len()));
+    with_engine!(choice.kernel, size, |E, bytes| {
+        driver::accumulate::<E>(choice, job, bytes, into, finish);
     });
 }
 
 /// `into[computed[n]] = own sum + weights * (checks + their sums)`, block by block.
 pub(crate) fn solve(
-    kernel: Kernel,
+    choices: &Choices,
     job: Job<'_>,
     solve: &Solve<'_>,
     size: usize,
     into: &mut [&mut [u8]],
 ) {
-    with_engine!(kernel, size, |E, bytes| {
-        driver::solve::<E>(job, solve, bytes, into);
+    let choice: Choice = choices.get(Class::of(job.field, job.sources.len(), solve.row_count));
+    with_engine!(choice.kernel, size, |E, bytes| {
+        driver::solve::<E>(choice, job, solve, bytes, into);
     });
 }
 

@@ -21,7 +21,7 @@
 
 use std::ops::Range;
 
-use super::engine::{Mad, ROWS_MAX};
+use super::engine::{Ahead, Mad, ROWS_MAX};
 use super::table::Table;
 use crate::tower;
 
@@ -43,8 +43,9 @@ pub(super) const HALF: usize = tower::BLOCK_SIZE / 2;
 pub(super) unsafe trait Vector: Copy {
     /// Bytes of a vector. Divides 64.
     const SIZE: usize;
-    /// Vectors of a source at a time, over GF(2^8).
+    /// Vectors of a source at a time, over GF(2^8), and half as many.
     const WIDTH_8: usize;
+    const NARROW_8: usize;
     /// Vectors of the low bytes of a source, and of the high ones, at a time, over the tower field.
     const WIDTH_16: usize;
     /// An element of GF(2^8) in the form that multiplying takes, in registers.
@@ -55,6 +56,8 @@ pub(super) unsafe trait Vector: Copy {
     unsafe fn zero() -> Self;
     unsafe fn load(from: *const u8) -> Self;
     unsafe fn store(self, into: *mut u8);
+    /// As [`store`](Self::store), but past the cache, and to a multiple of [`SIZE`](Self::SIZE).
+    unsafe fn store_past(self, into: *mut u8);
     unsafe fn xor(self, other: Self) -> Self;
     unsafe fn xor3(self, second: Self, third: Self) -> Self;
     unsafe fn prepare(self) -> Self::Prepared;
@@ -63,6 +66,8 @@ pub(super) unsafe trait Vector: Copy {
     unsafe fn spread_nth(table: Table, n: usize) -> Self::Spread;
     unsafe fn multiply(prepared: Self::Prepared, factor: Self::Spread) -> Self;
     unsafe fn prefetch(at: *const u8);
+    /// Into the second-level cache only.
+    unsafe fn prefetch_far(at: *const u8);
     unsafe fn prefetch_to_write(at: *const u8);
 }
 
@@ -88,14 +93,28 @@ fn check(mad: &Mad<'_>, acc_size: usize, step: usize) {
     assert!(mad.sources.iter().all(|source| end <= source.len()));
     assert!(mad.size.is_multiple_of(step));
     assert!(mad.sources.len() * row_count <= mad.elements.len() && row_count <= ROWS_MAX);
-    assert!(acc_size <= mad.stride && row_count * mad.stride <= mad.acc.len());
+    // The sums of a block may lie anywhere in those of a run, so those of the last row may end early.
+    let before_the_last = row_count.saturating_sub(1) * mad.stride;
+    assert!(acc_size <= mad.stride && before_the_last + acc_size <= mad.acc.len());
 }
 
-/// `S` sources: where their blocks start, and those to be fetched; and their elements.
+/// `S` sources: where their blocks start, and what is to be fetched; and their elements.
 struct Group<const S: usize> {
     sources: [*const u8; S],
     next: [*const u8; S],
     elements: [*const u16; S],
+    size: u32,
+    way: Way,
+}
+
+/// How `next` of a group is fetched.
+#[derive(Clone, Copy)]
+enum Way {
+    Not,
+    /// All side by side.
+    Abreast,
+    /// One after the other.
+    InTurn,
 }
 
 impl<const S: usize> Group<S> {
@@ -110,6 +129,12 @@ impl<const S: usize> Group<S> {
             sources: [std::ptr::null(); S],
             next: [std::ptr::null(); S],
             elements: [std::ptr::null(); S],
+            size: mad.size as u32,
+            way: match mad.ahead {
+                Ahead::Nothing => Way::Not,
+                Ahead::Next { .. } => Way::Abreast,
+                Ahead::Runs(_) => Way::InTurn,
+            },
         };
         for n in 0..S {
             // SAFETY: by the caller, and as `check` has found; the addresses to fetch are not accessed.
@@ -117,14 +142,54 @@ impl<const S: usize> Group<S> {
                 group.sources[n] = mad.sources.get_unchecked(first + n).as_ptr().add(mad.start);
                 group.elements[n] = mad.elements.as_ptr().add((first + n) * row_count);
             }
-            let after = first + S + n;
-            let (next, start) = match mad.sources.get(after) {
-                Some(next) => (next, mad.start),
-                None => (&mad.next[(after - mad.sources.len()) % mad.next.len()], mad.next_start),
+            group.next[n] = match &mad.ahead {
+                Ahead::Nothing => group.sources[n],
+                Ahead::Next { sources, start } => {
+                    let after = first + S + n;
+                    let (next, start) = match mad.sources.get(after) {
+                        Some(next) => (next, mad.start),
+                        None => (&sources[(after - mad.sources.len()) % sources.len()], *start),
+                    };
+                    next.as_ptr().wrapping_add(start)
+                }
+                Ahead::Runs(runs) => runs.address(first + n),
             };
-            group.next[n] = next.as_ptr().wrapping_add(start);
         }
         group
+    }
+
+    /// Fetches its share of what is to be fetched, when `at` bytes of `size` are done and `count` more,
+    /// of each source, are worked on; `parts` of all sources.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the instructions of `V`.
+    #[inline(always)]
+    unsafe fn fetch<V: Vector>(&self, parts: Range<usize>, at: usize, count: usize) {
+        match self.way {
+            Way::Not => {}
+            Way::Abreast => {
+                for n in parts {
+                    let mut ahead = 0;
+                    while ahead < count {
+                        // SAFETY: by the caller; fetching ahead accesses nothing.
+                        unsafe { V::prefetch(self.next[n].wrapping_add(at + ahead)) };
+                        ahead += LINE_SIZE;
+                    }
+                }
+            }
+            Way::InTurn => {
+                let mut ahead = parts.start * count;
+                let in_order = (at * S) as u32;
+                let (run, at) = (in_order / self.size, in_order % self.size);
+                let next = self.next[(run as usize).min(S - 1)].wrapping_add(at as usize);
+                while ahead < parts.end * count {
+                    // SAFETY: as above.
+                    unsafe { V::prefetch_far(next.wrapping_add(ahead)) };
+                    ahead += LINE_SIZE;
+                }
+            }
+        }
     }
 }
 
@@ -173,28 +238,6 @@ unsafe fn group8<V: Vector, const S: usize, const W: usize>(mad: &mut Mad<'_>, f
     }
 }
 
-/// Fetches what corresponds to some sources of a step. Half of them before the work on the step and
-/// half after it: all at once are more than the processor can have under way.
-///
-/// # Safety
-///
-/// The processor has the instructions of `V`.
-#[inline(always)]
-unsafe fn fetch<V: Vector, const S: usize, const W: usize>(
-    group: &Group<S>,
-    sources: Range<usize>,
-    at: usize,
-) {
-    for n in sources {
-        let mut ahead = 0;
-        while ahead < W * V::SIZE {
-            // SAFETY: by the caller; fetching ahead accesses nothing.
-            unsafe { V::prefetch(group.next[n].wrapping_add(at + ahead)) };
-            ahead += LINE_SIZE;
-        }
-    }
-}
-
 /// `W` vectors of each of `S` sources, for all rows.
 ///
 /// # Safety
@@ -217,7 +260,9 @@ unsafe fn step8<V: Vector, const S: usize, const W: usize>(
                 vectors[w][n] = V::load(group.sources[n].add(at + w * V::SIZE));
             }
         }
-        fetch::<V, S, W>(group, 0..S / 2, at);
+        // Half before the work and half after it: all at once are more than the processor can have under
+        // way.
+        group.fetch::<V>(0..S / 2, at, W * V::SIZE);
         if row_0_is_xor {
             for (w, vectors) in vectors.into_iter().enumerate() {
                 let acc = acc.add(at + w * V::SIZE);
@@ -244,7 +289,7 @@ unsafe fn step8<V: Vector, const S: usize, const W: usize>(
                 add(V::load(acc), terms).store(acc);
             }
         }
-        fetch::<V, S, W>(group, S / 2..S, at);
+        group.fetch::<V>(S / 2..S, at, W * V::SIZE);
     }
 }
 
@@ -255,7 +300,7 @@ unsafe fn step8<V: Vector, const S: usize, const W: usize>(
 /// The processor has the instructions of `V`.
 #[inline(always)]
 pub(super) unsafe fn mad16<V: Vector, const W: usize>(mut mad: Mad<'_>) {
-    check(&mad, mad.size / 2 * 3, tower::BLOCK_SIZE);
+    check(&mad, mad.stride / 3 * 2 + mad.size / 2, tower::BLOCK_SIZE);
     let whole = mad.sources.len() / GROUP * GROUP;
     // SAFETY: the groups are of sources that exist; the caller has the instructions.
     unsafe {
@@ -278,8 +323,8 @@ unsafe fn group16<V: Vector, const S: usize, const W: usize>(mad: &mut Mad<'_>, 
     let acc = mad.acc.as_mut_ptr();
     let mut at = 0;
     // SAFETY: `at` and the vectors from it stay below `size / 2`; for each there are a low and a high
-    // vector in a block of the sources, and one in each of the three planes of a row's sum, which are
-    // at least `size / 2` long each. There are `row_count` elements for each source. All this is
+    // vector in a block of the sources, and one in each of the three planes of a row's sum, which have
+    // `size / 2` bytes each from `acc` on. There are `row_count` elements for each source. All this is
     // checked.
     unsafe {
         let group = Group::<S>::new(mad, first, row_count);
@@ -324,10 +369,7 @@ unsafe fn step16<V: Vector, const S: usize, const W: usize>(
                 parts[2][n][w] = low.xor(high);
             }
             if at.is_multiple_of(HALF) {
-                for n in 0..S {
-                    V::prefetch(group.next[n].wrapping_add(from));
-                    V::prefetch(group.next[n].wrapping_add(from + LINE_SIZE));
-                }
+                group.fetch::<V>(0..S, from, tower::BLOCK_SIZE);
             }
         }
         if row_0_is_xor {
@@ -372,6 +414,27 @@ unsafe fn step16<V: Vector, const S: usize, const W: usize>(
                 }
             }
         }
+    }
+}
+
+/// [`Engine::copy_past`](super::engine::Engine::copy_past).
+///
+/// # Safety
+///
+/// The processor has the instructions of `V`.
+#[inline(always)]
+pub(super) unsafe fn copy_past<V: Vector>(into: &mut [u8], from: &[u8]) {
+    assert!(into.len() == from.len());
+    if !into.len().is_multiple_of(V::SIZE) || !into.as_ptr().addr().is_multiple_of(V::SIZE) {
+        into.copy_from_slice(from);
+        return;
+    }
+    let mut at = 0;
+    while at < into.len() {
+        // SAFETY: the vector at `at` lies within both, which are of one length, a multiple of a vector's;
+        // in `into` at a multiple of it.
+        unsafe { V::load(from.as_ptr().add(at)).store_past(into.as_mut_ptr().add(at)) };
+        at += V::SIZE;
     }
 }
 
