@@ -115,6 +115,17 @@ unsafe impl Vector for Affine {
     }
 
     #[inline(always)]
+    fn factor(element: u8) -> u64 {
+        matrix_of(element)
+    }
+
+    #[inline(always)]
+    unsafe fn spread_factor(at: *const u64) -> __m256i {
+        // SAFETY: the caller has a processor with AVX2, and a factor there.
+        unsafe { _mm256_set1_epi64x(at.read() as i64) }
+    }
+
+    #[inline(always)]
     unsafe fn spread_nth(table: Table, n: usize) -> __m256i {
         // SAFETY: the caller has a processor with AVX2, and the table has a multiplier `n`.
         unsafe { _mm256_set1_epi64x(table.matrices.add(n).read() as i64) }
@@ -158,6 +169,17 @@ unsafe impl Vector for Shuffle {
                 _mm256_broadcastsi128_si256(_mm_load_si128(tables.add(1))),
             ]
         }
+    }
+
+    #[inline(always)]
+    fn factor(element: u8) -> u64 {
+        element.into()
+    }
+
+    #[inline(always)]
+    unsafe fn spread_factor(at: *const u64) -> [__m256i; 2] {
+        // SAFETY: the caller has a processor with AVX2, and a factor there.
+        unsafe { Self::spread(at.read() as u8) }
     }
 
     #[inline(always)]

@@ -86,6 +86,17 @@ unsafe impl Vector for Zmm {
     }
 
     #[inline(always)]
+    fn factor(element: u8) -> u64 {
+        matrix_of(element)
+    }
+
+    #[inline(always)]
+    unsafe fn spread_factor(at: *const u64) -> __m512i {
+        // SAFETY: the caller has a processor with AVX-512, and a factor there.
+        unsafe { _mm512_set1_epi64(at.read() as i64) }
+    }
+
+    #[inline(always)]
     unsafe fn spread_nth(table: Table, n: usize) -> __m512i {
         // SAFETY: the caller has a processor with AVX-512, and the table has a multiplier `n`.
         unsafe { _mm512_set1_epi64(table.matrices.add(n).read() as i64) }

@@ -21,6 +21,9 @@ pub(super) const SUMS_SIZE: usize = 30 * 1024;
 /// The same with sources in turn: those of a block are in the first-level cache, all in the second.
 pub(super) const SUMS_IN_TURN: usize = 64 * 1024;
 
+/// The most numbers of an engine's factor.
+pub(super) const FACTOR_LEN_MAX: usize = 3;
+
 /// Some sources of one block: `sum[row] += elements[source][row] * sources[source]`.
 pub(super) struct Mad<'a> {
     /// The symbols, at least one, of which the block has `size` bytes from `start` on.
@@ -33,6 +36,8 @@ pub(super) struct Mad<'a> {
     pub(super) width: Width,
     /// The matrix: source by source, one element for each row.
     pub(super) elements: &'a [u16],
+    /// The same as the engine's [`factors`](Engine::factors).
+    pub(super) factors: &'a [u64],
     /// Whether the elements of row 0 are all 1.
     pub(super) row_0_is_xor: bool,
     /// The sums, one every `stride` bytes.
@@ -100,6 +105,14 @@ pub(super) trait Engine {
     /// Bytes between the sums of two rows, and between the planes of one: so that what is worked on at a
     /// time does not compete for the same few places of the cache.
     const PAD: usize = 0;
+
+    /// Numbers of a factor that the engine makes of an element.
+    fn factor_len(_: Field) -> usize {
+        0
+    }
+
+    /// Elements in the form in which the engine multiplies by them.
+    fn factors(_: Field, _elements: &[u16], _into: &mut [u64]) {}
 
     /// Sources over GF(2^8).
     fn mad8(mad: Mad<'_>);

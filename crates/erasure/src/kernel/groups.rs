@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::engine::{Ahead, Engine, Job, Mad, ROWS_MAX, Runs};
+use super::engine::{Ahead, Engine, FACTOR_LEN_MAX, Job, Mad, ROWS_MAX, Runs};
+use super::scratch::Scratch;
 use crate::choice::{Choice, RUN};
 use crate::fields::Field;
 
@@ -30,9 +31,11 @@ pub(super) fn add_together<E: Engine>(
     let Part { rows, bytes, acc, stride } = block;
     let row_0_is_xor = rows.start == 0 && job.columns.row_0_is_xor();
     let mut scratch = [0; CHUNK * ROWS_MAX];
+    let mut factors = Factors::new();
     for first in (first..job.sources.len()).step_by(CHUNK) {
         let last = job.sources.len().min(first + CHUNK);
         let scratch = &mut scratch[..(last - first) * rows.len()];
+        let elements = job.columns.columns(first..last, rows.clone(), scratch);
         // After the last source comes the first one of the next block.
         let next = match &job.sources[last..] {
             [] => {
@@ -49,7 +52,8 @@ pub(super) fn add_together<E: Engine>(
                 size: bytes.len(),
                 ahead: if choice.ahead == 0 { Ahead::Nothing } else { next },
                 width: choice.width,
-                elements: job.columns.columns(first..last, rows.clone(), scratch),
+                elements,
+                factors: factors.of::<E>(job.field, elements),
                 row_0_is_xor,
                 acc: &mut *acc,
                 stride,
@@ -74,6 +78,7 @@ pub(super) fn add_in_turn<E: Engine>(
     let chunk = (choice.ahead / RUN).clamp(1, CHUNK);
     let per_source = bytes.len().div_ceil(block_size);
     let mut scratch = [0; CHUNK * ROWS_MAX];
+    let mut factors = Factors::new();
     if choice.ahead > 0 && bytes.start == 0 {
         for source in &job.sources[..count.min(chunk)] {
             E::fetch_far(&source[bytes.clone()]);
@@ -83,6 +88,7 @@ pub(super) fn add_in_turn<E: Engine>(
         let last = count.min(first + chunk);
         let scratch = &mut scratch[..(last - first) * rows.len()];
         let elements = job.columns.columns(first..last, rows.clone(), scratch);
+        let factors = factors.of::<E>(job.field, elements);
         for (n, start) in bytes.clone().step_by(block_size).enumerate() {
             let runs = Runs {
                 sources: job.sources,
@@ -100,12 +106,29 @@ pub(super) fn add_in_turn<E: Engine>(
                     ahead: if choice.ahead == 0 { Ahead::Nothing } else { Ahead::Runs(runs) },
                     width: choice.width,
                     elements,
+                    factors,
                     row_0_is_xor,
                     acc: &mut acc[acc_offset(start - bytes.start)..],
                     stride,
                 },
             );
         }
+    }
+}
+
+/// Room for the factors of a chunk.
+struct Factors(Scratch<{ CHUNK * ROWS_MAX * FACTOR_LEN_MAX }, u64>);
+
+impl Factors {
+    fn new() -> Self {
+        Self(Scratch::new())
+    }
+
+    /// The factors of these elements.
+    fn of<E: Engine>(&mut self, field: Field, elements: &[u16]) -> &[u64] {
+        let factors = self.0.zeros(elements.len() * E::factor_len(field));
+        E::factors(field, elements, factors);
+        factors
     }
 }
 

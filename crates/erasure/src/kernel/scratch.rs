@@ -4,23 +4,36 @@
 
 use std::mem::MaybeUninit;
 
-/// Room for `N` bytes, aligned as the largest vector is.
+/// Room for `N` numbers, aligned as the largest vector is.
 #[repr(align(64))]
-pub(super) struct Scratch<const N: usize>([MaybeUninit<u8>; N]);
+pub(super) struct Scratch<const N: usize, T: Zero = u8>([MaybeUninit<T>; N]);
 
-impl<const N: usize> Scratch<N> {
+/// A number for which zero bytes are a value.
+///
+/// # Safety
+///
+/// They are.
+pub(super) unsafe trait Zero: Copy {}
+
+// SAFETY: all zero bits are the number 0.
+unsafe impl Zero for u8 {}
+// SAFETY: as above.
+unsafe impl Zero for u64 {}
+
+impl<const N: usize, T: Zero> Scratch<N, T> {
     /// With nothing in it.
     pub(super) const fn new() -> Self {
         Self([MaybeUninit::uninit(); N])
     }
 
-    /// The first `size` bytes, which are made zeros.
-    pub(super) fn zeros(&mut self, size: usize) -> &mut [u8] {
-        let bytes = &mut self.0[..size];
-        // SAFETY: the bytes are all written before they are called initialised.
+    /// The first `count` numbers, which are made zeros.
+    pub(super) fn zeros(&mut self, count: usize) -> &mut [T] {
+        let numbers = &mut self.0[..count];
+        // SAFETY: the numbers are all written before they are called initialised, and zeros are values of
+        // theirs.
         unsafe {
-            bytes.as_mut_ptr().write_bytes(0, size);
-            std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), size)
+            numbers.as_mut_ptr().write_bytes(0, count);
+            std::slice::from_raw_parts_mut(numbers.as_mut_ptr().cast(), count)
         }
     }
 }

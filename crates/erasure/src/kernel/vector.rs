@@ -21,8 +21,9 @@
 
 use std::ops::Range;
 
-use super::engine::{Ahead, Mad, ROWS_MAX};
+use super::engine::{Ahead, FACTOR_LEN_MAX, Mad, ROWS_MAX};
 use super::table::Table;
+use crate::fields::Field;
 use crate::tower;
 
 /// Sources of a group.
@@ -30,6 +31,14 @@ pub(super) const GROUP: usize = 4;
 
 /// Bytes of a line of cache.
 pub(super) const LINE_SIZE: usize = 64;
+
+/// Bytes between the sums of two rows. Where the sums of rows are a multiple of 4 KiB apart they compete for
+/// the same few places of the first-level cache; where they are that and less than what a step works on, a
+/// load is taken for one of what the step has just stored for the row before, and waits for it.
+pub(super) const PAD: usize = 5 * LINE_SIZE;
+
+/// The same for the planes of a row.
+pub(super) const PAD_16: usize = 3 * LINE_SIZE;
 
 /// Half a block of the tower field: a run of low bytes, or of high ones.
 pub(super) const HALF: usize = tower::BLOCK_SIZE / 2;
@@ -62,6 +71,10 @@ pub(super) unsafe trait Vector: Copy {
     unsafe fn xor3(self, second: Self, third: Self) -> Self;
     unsafe fn prepare(self) -> Self::Prepared;
     unsafe fn spread(element: u8) -> Self::Spread;
+    /// What [`spread_factor`](Self::spread_factor) takes to multiply by an element.
+    fn factor(element: u8) -> u64;
+    /// A factor, of which there is one at this address.
+    unsafe fn spread_factor(at: *const u64) -> Self::Spread;
     /// Multiplier `n` of a table, which must have more than `n` multipliers.
     unsafe fn spread_nth(table: Table, n: usize) -> Self::Spread;
     unsafe fn multiply(prepared: Self::Prepared, factor: Self::Spread) -> Self;
@@ -69,6 +82,28 @@ pub(super) unsafe trait Vector: Copy {
     /// Into the second-level cache only.
     unsafe fn prefetch_far(at: *const u8);
     unsafe fn prefetch_to_write(at: *const u8);
+}
+
+/// Numbers of a factor over the tower field: for `c`, `d` and `c + d`.
+pub(super) const FACTOR_LEN_16: usize = 3;
+
+const _: () = assert!(FACTOR_LEN_16 <= FACTOR_LEN_MAX);
+
+/// [`Engine::factors`](super::engine::Engine::factors).
+pub(super) fn factors<V: Vector>(field: Field, elements: &[u16], into: &mut [u64]) {
+    match field {
+        Field::Bytes => {
+            for (factor, &element) in into.iter_mut().zip(elements) {
+                *factor = V::factor(element as u8);
+            }
+        }
+        Field::Tower => {
+            for (factor, &element) in into.as_chunks_mut::<FACTOR_LEN_16>().0.iter_mut().zip(elements) {
+                let (c, d) = tower::split(element);
+                *factor = [V::factor(c), V::factor(d), V::factor(c ^ d)];
+            }
+        }
+    }
 }
 
 /// `sum + terms[0] + terms[1] + ..`
@@ -87,22 +122,25 @@ unsafe fn add<V: Vector, const S: usize>(mut sum: V, terms: [V; S]) -> V {
 
 /// What an engine's `mad8` and `mad16` check before they trust the addresses.
 #[inline(always)]
-fn check(mad: &Mad<'_>, acc_size: usize, step: usize) {
+fn check(mad: &Mad<'_>, acc_size: usize, step: usize, factor_len: usize) {
     let row_count = mad.row_count();
     let end = mad.start.checked_add(mad.size).expect("within memory");
     assert!(mad.sources.iter().all(|source| end <= source.len()));
     assert!(mad.size.is_multiple_of(step));
-    assert!(mad.sources.len() * row_count <= mad.elements.len() && row_count <= ROWS_MAX);
+    assert!(mad.sources.len() * row_count * factor_len <= mad.factors.len());
+    assert!(row_count <= ROWS_MAX);
     // The sums of a block may lie anywhere in those of a run, so those of the last row may end early.
     let before_the_last = row_count.saturating_sub(1) * mad.stride;
     assert!(acc_size <= mad.stride && before_the_last + acc_size <= mad.acc.len());
 }
 
-/// `S` sources: where their blocks start, and what is to be fetched; and their elements.
+/// `S` sources: where their blocks start, what is to be fetched, and their factors.
 struct Group<const S: usize> {
     sources: [*const u8; S],
     next: [*const u8; S],
-    elements: [*const u16; S],
+    /// The factors of the first source. Those of the next one are `column` further, and so on.
+    factors: *const u64,
+    column: usize,
     size: u32,
     way: Way,
 }
@@ -124,11 +162,14 @@ impl<const S: usize> Group<S> {
     ///
     /// There are `S` sources from there on, and the job is checked.
     #[inline(always)]
-    unsafe fn new(mad: &Mad<'_>, first: usize, row_count: usize) -> Self {
+    unsafe fn new(mad: &Mad<'_>, first: usize, factor_len: usize) -> Self {
+        let column = mad.row_count() * factor_len;
         let mut group = Self {
             sources: [std::ptr::null(); S],
             next: [std::ptr::null(); S],
-            elements: [std::ptr::null(); S],
+            // SAFETY: by the caller there are factors for it.
+            factors: unsafe { mad.factors.as_ptr().add(first * column) },
+            column,
             size: mad.size as u32,
             way: match mad.ahead {
                 Ahead::Nothing => Way::Not,
@@ -140,7 +181,6 @@ impl<const S: usize> Group<S> {
             // SAFETY: by the caller, and as `check` has found; the addresses to fetch are not accessed.
             unsafe {
                 group.sources[n] = mad.sources.get_unchecked(first + n).as_ptr().add(mad.start);
-                group.elements[n] = mad.elements.as_ptr().add((first + n) * row_count);
             }
             group.next[n] = match &mad.ahead {
                 Ahead::Nothing => group.sources[n],
@@ -200,7 +240,7 @@ impl<const S: usize> Group<S> {
 /// The processor has the instructions of `V`.
 #[inline(always)]
 pub(super) unsafe fn mad8<V: Vector, const W: usize>(mut mad: Mad<'_>) {
-    check(&mad, mad.size, V::SIZE);
+    check(&mad, mad.size, V::SIZE, 1);
     let whole = mad.sources.len() / GROUP * GROUP;
     // SAFETY: the groups are of sources that exist; the caller has the instructions.
     unsafe {
@@ -226,7 +266,7 @@ unsafe fn group8<V: Vector, const S: usize, const W: usize>(mad: &mut Mad<'_>, f
     // and a row's sum of at least `size` bytes lies every `stride` bytes within `acc`. There are
     // `row_count` elements for each source. All this is checked.
     unsafe {
-        let group = Group::<S>::new(mad, first, row_count);
+        let group = Group::<S>::new(mad, first, 1);
         while at + W * V::SIZE <= mad.size {
             step8::<V, S, W>(&group, mad.row_0_is_xor, row_count, acc, mad.stride, at);
             at += W * V::SIZE;
@@ -275,19 +315,24 @@ unsafe fn step8<V: Vector, const S: usize, const W: usize>(
                 prepared[w][n] = vectors[w][n].prepare();
             }
         }
-        for row in usize::from(row_0_is_xor)..row_count {
-            let mut spread = [V::spread(group.elements[0].add(row).read() as u8); S];
+        let first = usize::from(row_0_is_xor);
+        let mut factors = group.factors.add(first);
+        let mut acc = acc.add(first * stride + at);
+        for _ in first..row_count {
+            let mut spread = [V::spread_factor(factors); S];
             for n in 1..S {
-                spread[n] = V::spread(group.elements[n].add(row).read() as u8);
+                spread[n] = V::spread_factor(factors.add(n * group.column));
             }
             for w in 0..W {
-                let acc = acc.add(row * stride + at + w * V::SIZE);
+                let acc = acc.add(w * V::SIZE);
                 let mut terms = [vectors[0][0]; S];
                 for n in 0..S {
                     terms[n] = V::multiply(prepared[w][n], spread[n]);
                 }
                 add(V::load(acc), terms).store(acc);
             }
+            factors = factors.add(1);
+            acc = acc.wrapping_add(stride);
         }
         group.fetch::<V>(S / 2..S, at, W * V::SIZE);
     }
@@ -300,7 +345,7 @@ unsafe fn step8<V: Vector, const S: usize, const W: usize>(
 /// The processor has the instructions of `V`.
 #[inline(always)]
 pub(super) unsafe fn mad16<V: Vector, const W: usize>(mut mad: Mad<'_>) {
-    check(&mad, mad.stride / 3 * 2 + mad.size / 2, tower::BLOCK_SIZE);
+    check(&mad, mad.stride / 3 * 2 + mad.size / 2, tower::BLOCK_SIZE, FACTOR_LEN_16);
     let whole = mad.sources.len() / GROUP * GROUP;
     // SAFETY: the groups are of sources that exist; the caller has the instructions.
     unsafe {
@@ -327,7 +372,7 @@ unsafe fn group16<V: Vector, const S: usize, const W: usize>(mad: &mut Mad<'_>, 
     // `size / 2` bytes each from `acc` on. There are `row_count` elements for each source. All this is
     // checked.
     unsafe {
-        let group = Group::<S>::new(mad, first, row_count);
+        let group = Group::<S>::new(mad, first, FACTOR_LEN_16);
         while at + W * V::SIZE <= mad.size / 2 {
             step16::<V, S, W>(&group, mad.row_0_is_xor, row_count, acc, mad.stride, at);
             at += W * V::SIZE;
@@ -392,17 +437,14 @@ unsafe fn step16<V: Vector, const S: usize, const W: usize>(
                 }
             }
         }
-        for row in usize::from(row_0_is_xor)..row_count {
-            let acc = acc.add(row * stride + at);
-            let mut factors = [[0; 3]; S];
-            for n in 0..S {
-                let (c, d) = tower::split(group.elements[n].add(row).read());
-                factors[n] = [c, d, c ^ d];
-            }
+        let first = usize::from(row_0_is_xor);
+        let mut factors = group.factors.add(FACTOR_LEN_16 * first);
+        let mut acc = acc.add(first * stride + at);
+        for _ in first..row_count {
             for which in 0..3 {
-                let mut spread = [V::spread(factors[0][which]); S];
+                let mut spread = [V::spread_factor(factors.add(which)); S];
                 for n in 1..S {
-                    spread[n] = V::spread(factors[n][which]);
+                    spread[n] = V::spread_factor(factors.add(n * group.column + which));
                 }
                 for w in 0..W {
                     let acc = acc.add(which * plane + w * V::SIZE);
@@ -413,6 +455,8 @@ unsafe fn step16<V: Vector, const S: usize, const W: usize>(
                     add(V::load(acc), terms).store(acc);
                 }
             }
+            factors = factors.wrapping_add(FACTOR_LEN_16);
+            acc = acc.wrapping_add(stride);
         }
     }
 }

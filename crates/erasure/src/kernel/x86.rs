@@ -8,7 +8,18 @@ macro_rules! x86_engine {
             const BLOCK_MAX: usize = 2048;
 
             const HAS_VECTORS: bool = true;
-            const PAD: usize = vector::LINE_SIZE;
+            const PAD: usize = vector::PAD;
+
+            fn factor_len(field: Field) -> usize {
+                match field {
+                    Field::Bytes => 1,
+                    Field::Tower => vector::FACTOR_LEN_16,
+                }
+            }
+
+            fn factors(field: Field, elements: &[u16], into: &mut [u64]) {
+                vector::factors::<$vector>(field, elements, into);
+            }
 
             fn mad8(mad: Mad<'_>) {
                 #[target_feature(enable = $features)]
@@ -154,7 +165,7 @@ macro_rules! x86_engine {
             }
 
             fn acc16_size(block_size: usize) -> usize {
-                3 * (block_size / 2 + vector::LINE_SIZE)
+                3 * (block_size / 2 + vector::PAD_16)
             }
 
             fn fold16(acc: &[u8], into: &mut [u8]) {
