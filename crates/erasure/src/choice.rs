@@ -133,7 +133,8 @@ impl Choice {
         if !kernel.has_vectors() {
             return candidates;
         }
-        let mut orders = vec![(Order::Together, 0), (Order::Together, 512), (Order::Together, 1024)];
+        let mut orders =
+            vec![(Order::Together, 0), (Order::Together, 512), (Order::Together, 1024)];
         match class {
             Class::Few => orders.extend([(Order::InTurn, 0), (Order::InTurn, 2 * RUN)]),
             Class::Many | Class::ManyByMany | Class::Tower => {
@@ -153,6 +154,63 @@ impl Choice {
         }
         candidates
     }
+}
+
+impl Choice {
+    /// Of the [`candidates`](Self::candidates) those that were the fastest for some code on some machine:
+    /// few enough to be compared within milliseconds.
+    pub(crate) fn shortlist(kernel: Kernel, class: Class, place: Place) -> Vec<Self> {
+        use Order::{InTurn, Together};
+        use Stores::{Cached, Past};
+        use Width::{Narrow, Wide};
+
+        let first = Self::of(kernel, class);
+        let mut list = vec![first];
+        if !kernel.has_vectors() {
+            return list;
+        }
+        let ways = match (class, place) {
+            (Class::Few, Place::Memory) => vec![
+                (Together, Narrow, 0, Past),
+                (Together, Narrow, 0, Cached),
+                (Together, Wide, 0, Past),
+                (Together, Wide, 512, Past),
+                (InTurn, Narrow, 2 * RUN, Past),
+                (InTurn, Wide, 2 * RUN, Past),
+            ],
+            (Class::Few, Place::Cache) => {
+                vec![(Together, Narrow, 0, Cached), (Together, Wide, 0, Cached)]
+            }
+            (Class::Many | Class::ManyByMany | Class::Tower, Place::Memory) => vec![
+                (InTurn, Narrow, 4 * RUN, Past),
+                (InTurn, Narrow, 8 * RUN, Past),
+                (InTurn, Narrow, 16 * RUN, Past),
+                (InTurn, Wide, 8 * RUN, Past),
+                (Together, Wide, 512, Cached),
+            ],
+            (Class::Many | Class::ManyByMany | Class::Tower, Place::Cache) => vec![
+                (Together, Narrow, 0, Cached),
+                (Together, Wide, 0, Cached),
+                (InTurn, Wide, 0, Cached),
+                (InTurn, Wide, 16 * RUN, Cached),
+            ],
+        };
+        list.extend(
+            ways.into_iter()
+                .map(|(order, width, ahead, stores)| Self { kernel, order, width, ahead, stores })
+                .filter(|choice| *choice != first),
+        );
+        list
+    }
+}
+
+/// Where the data of a computation is when it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In memory, and not in any cache.
+    Memory,
+    /// In a cache.
+    Cache,
 }
 
 /// Bytes of a source that are visited one after the other with [`Order::InTurn`].

@@ -78,7 +78,7 @@
 //! - R2. A plan lists a source only if some coefficient on it is not 0, and solves with as few
 //!   redundant symbols as can do.
 //! - R3. With one data symbol lost and redundant symbol 0 available, every coefficient is 1.
-//! - R4. All kernels give the same bytes; [`Kernel::Naive`] says which.
+//! - R4. All kernels and all [`Choice`]s give the same bytes; [`Kernel::Naive`] says which.
 //! - R5. Encoding, accumulating, updating, combining and running a plan allocate nothing (plans
 //!   that copy some symbols and compute others may make one list; see [`DecodePlan::run`]).
 //! - R6. Wrong counts, lengths and positions are a [`UseError`], and no buffer has changed then. Only
@@ -111,6 +111,7 @@ mod fields;
 mod interpolate;
 mod kernel;
 mod locate;
+mod measure;
 mod operations;
 mod plan;
 mod rows;
@@ -118,11 +119,12 @@ mod set;
 mod tower;
 mod transform;
 
-pub use choice::{Choice, Choices, Class, Order, Stores, Width};
+pub use choice::{Choice, Choices, Class, Order, Place, Stores, Width};
 pub use code::Code;
 pub use error::{CodeError, Role, TooFewSymbols, UseError};
 pub use fields::Field;
 pub use kernel::{Kernel, UnknownKernel, combine, multiply, multiply_accumulate};
+pub use measure::{Measured, MeasuredClass, Measurement, measure};
 pub use operations::Symbol;
 pub use plan::DecodePlan;
 pub use rows::Rows;

@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::choice::Choices;
 use crate::code::Code;
 use crate::error::{Role, UseError};
-use crate::kernel::engine::{Columns, Finish, Job, Numbers, Transformed};
 use crate::kernel;
+use crate::kernel::engine::{Columns, Finish, Job, Numbers, Transformed};
 use crate::plan::DecodePlan;
 use crate::rows::Rows;
 use crate::set::SymbolSet;
@@ -114,7 +114,11 @@ impl Code {
     /// If a symbol is wanted and fewer are available than there are data; if there is not one entry for
     /// each symbol, or the buffers differ in length, or that is no multiple of
     /// [`Field::size_multiple`](crate::Field::size_multiple).
-    pub fn reconstruct(&self, choices: impl Into<Choices>, symbols: &mut [Symbol<'_>]) -> Result<(), UseError> {
+    pub fn reconstruct(
+        &self,
+        choices: impl Into<Choices>,
+        symbols: &mut [Symbol<'_>],
+    ) -> Result<(), UseError> {
         kernel::check_count(Role::Symbol, self.len(), symbols.len())?;
         let (mut erased, mut wanted) = (Vec::new(), Vec::new());
         for (symbol, entry) in symbols.iter().enumerate() {

@@ -24,8 +24,8 @@ use crate::code::Code;
 use crate::error::{Role, TooFewSymbols, UseError};
 use crate::fields::Field;
 use crate::interpolate::Interpolation;
-use crate::kernel::engine::{Columns, Finish, Job, Numbers, ROWS_MAX, Solve, Transformed, part_of};
 use crate::kernel;
+use crate::kernel::engine::{Columns, Finish, Job, Numbers, ROWS_MAX, Solve, Transformed, part_of};
 
 /// The most sources of a plan over GF(2^8) that sums each wanted symbol over all of them: up to this number
 /// the sums are kept in registers.

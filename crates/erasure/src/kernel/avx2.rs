@@ -4,10 +4,11 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m256i, _MM_HINT_ET0, _MM_HINT_T0, _MM_HINT_T1, _mm_load_si128, _mm_prefetch, _mm256_and_si256,
-    _mm256_broadcastsi128_si256, _mm256_gf2p8affine_epi64_epi8, _mm256_loadu_si256,
-    _mm256_set1_epi8, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_shuffle_epi8,
-    _mm256_srli_epi64, _mm256_storeu_si256, _mm256_stream_si256, _mm256_xor_si256,
+    __m256i, _MM_HINT_ET0, _MM_HINT_T0, _MM_HINT_T1, _mm_load_si128, _mm_prefetch,
+    _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_gf2p8affine_epi64_epi8,
+    _mm256_loadu_si256, _mm256_set1_epi8, _mm256_set1_epi64x, _mm256_setzero_si256,
+    _mm256_shuffle_epi8, _mm256_srli_epi64, _mm256_storeu_si256, _mm256_stream_si256,
+    _mm256_xor_si256,
 };
 
 use super::cosets::{self, Bytes, Pairs};

@@ -6,8 +6,8 @@
 
 use std::arch::x86_64::{
     __m512i, _MM_HINT_ET0, _MM_HINT_T0, _MM_HINT_T1, _mm_prefetch, _mm512_gf2p8affine_epi64_epi8,
-    _mm512_loadu_si512, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_storeu_si512, _mm512_stream_si512,
-    _mm512_ternarylogic_epi64, _mm512_xor_si512,
+    _mm512_loadu_si512, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_storeu_si512,
+    _mm512_stream_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
 };
 
 use super::cosets::{self, Bytes, Pairs};

@@ -6,9 +6,7 @@
 
 use std::ops::Range;
 
-use super::engine::{
-    Coset, Engine, Evaluation, Form, Job, Moment, SUMS_SIZE, Sums, Transformed,
-};
+use super::engine::{Coset, Engine, Evaluation, Form, Job, Moment, SUMS_SIZE, Sums, Transformed};
 use super::groups::{Part, add_together};
 use super::scratch::Scratch;
 use crate::choice::Choice;
@@ -67,7 +65,9 @@ pub(super) fn pass<E: Engine>(
 ) {
     let Transformed { transform, columns, rows: row_numbers } = transformed;
     let (field, log, size) = (transform.field, transform.log, 1 << transform.log);
-    let stride = TRANSFORM_BLOCK_MAX.min(SUMS_SIZE / size / tower::BLOCK_SIZE * tower::BLOCK_SIZE);
+    let room = (SUMS_SIZE / size - E::PAD) / tower::BLOCK_SIZE * tower::BLOCK_SIZE;
+    let block_size = TRANSFORM_BLOCK_MAX.min(room);
+    let stride = block_size + E::PAD;
     let mut scratch = [const { Scratch::<SUMS_SIZE>::new() }; 2];
     let [acc, tile] = &mut scratch;
     let (acc, tile) = (acc.zeros(size * stride), tile.zeros(size * stride));
@@ -79,7 +79,7 @@ pub(super) fn pass<E: Engine>(
     let mut at = bytes.start;
     let mut gathered = Gathered::new(job, transformed, covered, 0);
     while at < bytes.end {
-        let block = at..bytes.end.min(at + stride);
+        let block = at..bytes.end.min(at + block_size);
         acc.fill(0);
         loop {
             let after = gathered.sources.end;

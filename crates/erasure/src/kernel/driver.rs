@@ -88,7 +88,10 @@ pub(super) fn pass<E: Engine>(
         while rows.len() * stride::<E>(job.field, size) > SUMS_IN_TURN {
             size /= 2;
         }
-        block_size = block_size.min(BLOCK_IN_TURN);
+        block_size = size;
+        while block_size > BLOCK_IN_TURN_MIN && rows.len() * block_size > SUMS_OF_BLOCK {
+            block_size /= 2;
+        }
     } else {
         size = block_size;
     }
@@ -110,8 +113,9 @@ pub(super) fn pass<E: Engine>(
     }
 }
 
-/// Bytes of a block with sources in turn.
-const BLOCK_IN_TURN: usize = 1024;
+/// Bytes of the sums of a block with sources in turn, and the least bytes of one.
+const SUMS_OF_BLOCK: usize = 12 * 1024;
+const BLOCK_IN_TURN_MIN: usize = 1024;
 
 /// Computes all rows of the job for `bytes` of the symbols.
 pub(super) fn accumulate<E: Engine>(

@@ -51,7 +51,10 @@ pub(super) struct Mad<'a> {
 pub(super) enum Ahead<'a> {
     Nothing,
     /// Of the symbols that come next as much as is worked on of these, from `start` on.
-    Next { sources: &'a [&'a [u8]], start: usize },
+    Next {
+        sources: &'a [&'a [u8]],
+        start: usize,
+    },
     /// As many bytes as are worked on, in the order in which they lie in the symbols.
     Runs(Runs<'a>),
 }
@@ -214,7 +217,6 @@ pub(crate) enum Finish {
     Store,
     Xor,
 }
-
 
 /// A job of at most [`FEW`](crate::choice::FEW) sources, for which nothing needs to be kept between groups.
 pub(super) struct Few<'a, 'b> {

@@ -98,11 +98,9 @@ unsafe fn dot8<V: Vector, const M: usize, const B: usize>(dot: Dot<'_>, into: &m
         }
     }
     let xor_count = usize::from(first == 0 && job.columns.row_0_is_xor());
-    let is_aligned =
-        |into: &&mut [u8]| into[bytes.start..].as_ptr().addr().is_multiple_of(V::SIZE);
+    let is_aligned = |into: &&mut [u8]| into[bytes.start..].as_ptr().addr().is_multiple_of(V::SIZE);
     // What is added to has been read, and is in the cache.
-    let past =
-        stores == Stores::Past && finish == Finish::Store && into.iter().all(is_aligned);
+    let past = stores == Stores::Past && finish == Finish::Store && into.iter().all(is_aligned);
     let mut outs = [std::ptr::null_mut(); M];
     for (out, into) in outs.iter_mut().zip(into) {
         *out = into.as_mut_ptr();
@@ -167,7 +165,7 @@ unsafe fn dot8_step<V: Vector, const M: usize, const B: usize>(step: &Step<'_, M
             }
             if ahead > 0 {
                 for b in 0..B {
-                    V::prefetch(source.wrapping_add(at + b * V::SIZE + ahead));
+                    V::prefetch(source.wrapping_add(at + b * V::SIZE).wrapping_add(ahead));
                 }
             }
             let mut prepared = [vectors[0].prepare(); B];
@@ -202,7 +200,8 @@ unsafe fn dot8_step<V: Vector, const M: usize, const B: usize>(step: &Step<'_, M
         if ahead > 0 {
             for m in 0..M {
                 for b in 0..B {
-                    V::prefetch_to_write(outs[m].wrapping_add(at + b * V::SIZE + ahead));
+                    let out = outs[m].wrapping_add(at + b * V::SIZE);
+                    V::prefetch_to_write(out.wrapping_add(ahead));
                 }
             }
         }

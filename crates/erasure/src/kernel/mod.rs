@@ -12,6 +12,7 @@
 mod by_transform;
 mod driver;
 pub(crate) mod engine;
+pub(crate) mod evict;
 mod groups;
 pub(crate) mod naive;
 mod portable;
@@ -214,12 +215,7 @@ pub fn combine(
 /// # Panics
 ///
 /// If the buffers differ in length.
-pub fn multiply(
-    choices: impl Into<Choices>,
-    coefficient: u8,
-    source: &[u8],
-    into: &mut [u8],
-) {
+pub fn multiply(choices: impl Into<Choices>, coefficient: u8, source: &[u8], into: &mut [u8]) {
     multiply_into(choices.into(), coefficient, source, into, Finish::Store);
 }
 

@@ -98,7 +98,9 @@ pub(super) fn factors<V: Vector>(field: Field, elements: &[u16], into: &mut [u64
             }
         }
         Field::Tower => {
-            for (factor, &element) in into.as_chunks_mut::<FACTOR_LEN_16>().0.iter_mut().zip(elements) {
+            for (factor, &element) in
+                into.as_chunks_mut::<FACTOR_LEN_16>().0.iter_mut().zip(elements)
+            {
                 let (c, d) = tower::split(element);
                 *factor = [V::factor(c), V::factor(d), V::factor(c ^ d)];
             }
