@@ -8,7 +8,8 @@
 //! list in turn, with its buffers out of the caches before. The median of a choice's runs counts, and the
 //! first of the list, which is what is taken unmeasured, is left only for one that is faster by
 //! [`GAIN_MIN`]. Each class has a quarter of the time, and no run begins that would not end in it if it took
-//! as long as the longest before: on a machine too slow for that, all stays as it was.
+//! twice as long as the shortest before: on a machine too slow for that, all stays as it was. Only what
+//! takes the processor away in the middle of a run can make it longer.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -53,6 +54,21 @@ pub struct Measured {
     pub classes: Vec<MeasuredClass>,
     /// How long it took.
     pub took: Duration,
+}
+
+/// Nothing was measured, and the kernel is this one.
+impl From<Kernel> for Measured {
+    fn from(kernel: Kernel) -> Self {
+        let classes = Class::ALL.map(|class| MeasuredClass {
+            class,
+            choice: Choice::of(kernel, class),
+            bytes_per_second: None,
+            unmeasured_bytes_per_second: None,
+            choice_count: 1,
+            run_count: 0,
+        });
+        Self { choices: kernel.into(), classes: classes.into(), took: Duration::ZERO }
+    }
 }
 
 /// What was found for one class.
@@ -166,11 +182,11 @@ fn of_class(
     pool.resize(size.max(pool.len()), 0x5a);
     let pool = &mut pool[..size];
     let mut times = vec![Vec::with_capacity(RUNS); list.len()];
-    let (mut longest, mut now) = (Duration::ZERO, clock());
+    let (mut shortest, mut now) = (None::<Duration>, clock());
     // The first round is no more than a rehearsal.
     'rounds: for round in 0..=RUNS {
         for place_in_round in 0..list.len() {
-            if list.len() < 2 || now + longest > end {
+            if list.len() < 2 || now + 2 * shortest.unwrap_or_default() > end {
                 break 'rounds;
             }
             let n = (round + place_in_round) % list.len();
@@ -184,7 +200,8 @@ fn of_class(
             if round > 0 {
                 times[n].push(after.saturating_sub(start));
             }
-            longest = longest.max(after.saturating_sub(now));
+            let took = after.saturating_sub(now);
+            shortest = Some(shortest.map_or(took, |shortest| shortest.min(took)));
             now = after;
         }
     }

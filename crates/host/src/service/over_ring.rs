@@ -54,7 +54,7 @@ fn bench(folder: TempDir, io: Io) -> Option<Bench> {
         window: 4,
         order: HostOrder::Elevator,
         io,
-        kernel: Kernel::Naive,
+        arithmetic: Kernel::Naive.into(),
         bound: Bound::DEFAULT,
         seed: 1,
         patience: Patience { silent: Nanos::from_secs(1), lost: Nanos::from_secs(2) },

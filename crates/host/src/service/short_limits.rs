@@ -45,7 +45,7 @@ fn bench(spec: &str, manner: Manner) -> Option<Bench> {
         window: 4,
         order: HostOrder::Elevator,
         io: Io::Uring,
-        kernel: Kernel::Naive,
+        arithmetic: Kernel::Naive.into(),
         bound: Bound::DEFAULT,
         seed: 1,
         patience: Patience { silent: Nanos::from_secs(1), lost: Nanos::from_secs(2) },
