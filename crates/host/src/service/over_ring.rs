@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use levelhead_block::adapter::Waiting;
 use levelhead_block::conformance::{SuiteSettings, check_service};
 use levelhead_block::{BlockDevice, Buf, Durability, Effort, Outcome, Reply};
+use levelhead_erasure::Kernel;
 use levelhead_units::{Extent, Lba};
 use tempfile::TempDir;
 

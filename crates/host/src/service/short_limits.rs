@@ -2,6 +2,7 @@
 
 use levelhead_block::adapter::Waiting;
 use levelhead_block::{BlockDevice, Buf, Durability, Effort, Reply};
+use levelhead_erasure::Kernel;
 use levelhead_units::{Extent, Lba};
 use tempfile::TempDir;
 
