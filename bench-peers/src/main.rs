@@ -47,6 +47,7 @@ use levelhead_erasure::Kernel;
 use code::{Cache, Operation, SHAPES, Shape};
 use measure::{Coder, Effort, race};
 use peers::isal::Isal;
+use peers::limit::movers;
 use peers::ours::{self, Ours};
 use peers::rs_simd::RsSimd;
 use peers::rse::{Codec, Rse};
@@ -126,11 +127,7 @@ fn print(json: bool, report: &(impl Serialize + fmt::Display)) {
     }
 }
 
-fn measure_all(
-    shapes: &[Shape],
-    only: &[String],
-    effort: Effort,
-) -> Result<Report, String> {
+fn measure_all(shapes: &[Shape], only: &[String], effort: Effort) -> Result<Report, String> {
     let mut rows = Vec::new();
     let mut pool = Pool::new()?;
     for &shape in shapes {
@@ -138,7 +135,8 @@ fn measure_all(
         let rse = Codec::new(shape).ok_or(format!("{shape}: reed-solomon-erasure refuses"))?;
         eprintln!("{shape}: checking bytes");
         verify::verify(&mut pool, shape, &rse)?;
-        let is_asked = |operation: &Operation| only.is_empty() || only.contains(&operation.to_string());
+        let is_asked =
+            |operation: &Operation| only.is_empty() || only.contains(&operation.to_string());
         for operation in shape.operations().into_iter().filter(is_asked) {
             for cache in Cache::ALL {
                 eprintln!("{shape}: {operation}, {cache}");
@@ -162,14 +160,20 @@ fn measure(
     let kernels = match operation {
         Operation::Encode => ours::kernels(),
         Operation::Reconstruct { .. } | Operation::Update | Operation::Accumulate => {
-            ours::kernels()[..1].to_vec()
+            ours::kernels().into_iter().take(2).collect()
         }
     };
     let mut streaming = Streaming::new(operation);
-    let mut ours: Vec<(Kernel, Ours)> = kernels
-        .into_iter()
-        .filter_map(|kernel| Some((kernel, Ours::new(kernel, shape, operation)?)))
-        .collect();
+    // Ours is what is measured to be the best of two; then each kernel for itself.
+    let ours_of = |name, kernels: &[Kernel]| {
+        let choices = ours::measured(kernels, cache).choices;
+        Some((name, Ours::new(choices, shape, operation)?))
+    };
+    let best = kernels[..kernels.len().min(2)].to_vec();
+    let mut ours: Vec<(&'static str, Ours)> = ours_of("measured", &best).into_iter().collect();
+    let each = kernels.iter().filter(|_| *operation == Operation::Encode);
+    ours.extend(each.filter_map(|&kernel| ours_of(kernel.name(), &[kernel])));
+    let mut movers = movers(operation, cache);
     let mut isal = Isal::dot(shape, operation);
     let mut isal_update = Isal::update(shape, operation);
     let mut rs_simd = RsSimd::new(shape, operation);
@@ -180,6 +184,7 @@ fn measure(
     coders.extend(isal_update.as_mut().map(|coder| coder as &mut dyn Coder));
     coders.extend(rs_simd.as_mut().map(|coder| coder as &mut dyn Coder));
     coders.extend(ours.iter_mut().map(|(_, coder)| coder as &mut dyn Coder));
+    coders.extend(movers.iter_mut().map(|coder| coder as &mut dyn Coder));
 
     let mut codewords = pool.codewords(&operation.layout(shape));
     let data_count = operation.data_count(shape);
@@ -197,7 +202,8 @@ fn measure(
         isal: isal.map(|_| next()),
         isal_update: isal_update.map(|_| next()),
         rs_simd: rs_simd.map(|_| next()),
-        ours: ours.into_iter().map(|(kernel, _)| (kernel.name(), next())).collect(),
+        ours: ours.into_iter().map(|(name, _)| (name, next())).collect(),
+        limit: movers.into_iter().map(|_| next()).fold(0.0, f64::max),
         setup,
     }
 }
