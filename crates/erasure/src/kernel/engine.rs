@@ -267,14 +267,14 @@ pub(super) struct Coset<'a> {
     pub(super) size: usize,
     /// As many zeros.
     pub(super) zeros: &'a [u8],
-    /// The symbols that come next and where their blocks start, to be fetched already.
-    pub(super) next: &'a [&'a [u8]],
-    pub(super) next_start: usize,
+    /// What is to be fetched meanwhile.
+    pub(super) ahead: Ahead<'a>,
     /// The sums, laid out as symbols are, one every `stride` bytes.
     pub(super) acc: &'a mut [u8],
-    /// Room for as much again.
-    pub(super) tile: &'a mut [u8],
     pub(super) stride: usize,
+    /// Room for as much again, one every `tile_stride` bytes.
+    pub(super) tile: &'a mut [u8],
+    pub(super) tile_stride: usize,
 }
 
 /// The end of one block.

@@ -136,18 +136,24 @@ fn check(mad: &Mad<'_>, acc_size: usize, step: usize, factor_len: usize) {
     assert!(acc_size <= mad.stride && before_the_last + acc_size <= mad.acc.len());
 }
 
-/// `S` sources: where their blocks start, what is to be fetched, and their factors.
-struct Group<const S: usize> {
-    sources: [*const u8; S],
+/// What is to be fetched while `S` sources are worked on.
+pub(super) struct Fetch<const S: usize> {
     next: [*const u8; S],
-    /// The factors of the first source. Those of the next one are `column` further, and so on.
-    factors: *const u64,
-    column: usize,
+    /// Bytes of each source.
     size: u32,
     way: Way,
 }
 
-/// How `next` of a group is fetched.
+/// `S` sources: where their blocks start, what is to be fetched, and their factors.
+struct Group<const S: usize> {
+    sources: [*const u8; S],
+    ahead: Fetch<S>,
+    /// The factors of the first source. Those of the next one are `column` further, and so on.
+    factors: *const u64,
+    column: usize,
+}
+
+/// How what comes next is fetched.
 #[derive(Clone, Copy)]
 enum Way {
     Not,
@@ -157,47 +163,37 @@ enum Way {
     InTurn,
 }
 
-impl<const S: usize> Group<S> {
-    /// The group that starts with source `first`.
-    ///
-    /// # Safety
-    ///
-    /// There are `S` sources from there on, and the job is checked.
+impl<const S: usize> Fetch<S> {
+    /// For sources `first` and following of `sources`, of which `size` bytes are worked on from `start` on.
     #[inline(always)]
-    unsafe fn new(mad: &Mad<'_>, first: usize, factor_len: usize) -> Self {
-        let column = mad.row_count() * factor_len;
-        let mut group = Self {
-            sources: [std::ptr::null(); S],
-            next: [std::ptr::null(); S],
-            // SAFETY: by the caller there are factors for it.
-            factors: unsafe { mad.factors.as_ptr().add(first * column) },
-            column,
-            size: mad.size as u32,
-            way: match mad.ahead {
-                Ahead::Nothing => Way::Not,
-                Ahead::Next { .. } => Way::Abreast,
-                Ahead::Runs(_) => Way::InTurn,
-            },
-        };
+    pub(super) fn new(
+        ahead: &Ahead<'_>,
+        sources: &[&[u8]],
+        first: usize,
+        start: usize,
+        size: usize,
+    ) -> Self {
+        let mut next = [std::ptr::null(); S];
         for n in 0..S {
-            // SAFETY: by the caller, and as `check` has found; the addresses to fetch are not accessed.
-            unsafe {
-                group.sources[n] = mad.sources.get_unchecked(first + n).as_ptr().add(mad.start);
-            }
-            group.next[n] = match &mad.ahead {
-                Ahead::Nothing => group.sources[n],
-                Ahead::Next { sources, start } => {
+            next[n] = match ahead {
+                Ahead::Nothing => std::ptr::null(),
+                Ahead::Next { sources: next, start: next_start } => {
                     let after = first + S + n;
-                    let (next, start) = match mad.sources.get(after) {
-                        Some(next) => (next, mad.start),
-                        None => (&sources[(after - mad.sources.len()) % sources.len()], *start),
+                    let (next, start) = match sources.get(after) {
+                        Some(next) => (next, start),
+                        None => (&next[(after - sources.len()) % next.len()], *next_start),
                     };
                     next.as_ptr().wrapping_add(start)
                 }
                 Ahead::Runs(runs) => runs.address(first + n),
             };
         }
-        group
+        let way = match ahead {
+            Ahead::Nothing => Way::Not,
+            Ahead::Next { .. } => Way::Abreast,
+            Ahead::Runs(_) => Way::InTurn,
+        };
+        Self { next, size: size as u32, way }
     }
 
     /// Fetches its share of what is to be fetched, when `at` bytes of `size` are done and `count` more,
@@ -207,7 +203,7 @@ impl<const S: usize> Group<S> {
     ///
     /// The processor has the instructions of `V`.
     #[inline(always)]
-    unsafe fn fetch<V: Vector>(&self, parts: Range<usize>, at: usize, count: usize) {
+    pub(super) unsafe fn fetch<V: Vector>(&self, parts: Range<usize>, at: usize, count: usize) {
         match self.way {
             Way::Not => {}
             Way::Abreast => {
@@ -231,6 +227,30 @@ impl<const S: usize> Group<S> {
                     ahead += LINE_SIZE;
                 }
             }
+        }
+    }
+}
+
+impl<const S: usize> Group<S> {
+    /// The group that starts with source `first`.
+    ///
+    /// # Safety
+    ///
+    /// There are `S` sources from there on, and the job is checked.
+    #[inline(always)]
+    unsafe fn new(mad: &Mad<'_>, first: usize, factor_len: usize) -> Self {
+        let column = mad.row_count() * factor_len;
+        let mut sources = [std::ptr::null(); S];
+        for n in 0..S {
+            // SAFETY: by the caller, and as `check` has found.
+            sources[n] = unsafe { mad.sources.get_unchecked(first + n).as_ptr().add(mad.start) };
+        }
+        Self {
+            sources,
+            ahead: Fetch::new(&mad.ahead, mad.sources, first, mad.start, mad.size),
+            // SAFETY: by the caller there are factors for it.
+            factors: unsafe { mad.factors.as_ptr().add(first * column) },
+            column,
         }
     }
 }
@@ -304,7 +324,7 @@ unsafe fn step8<V: Vector, const S: usize, const W: usize>(
         }
         // Half before the work and half after it: all at once are more than the processor can have under
         // way.
-        group.fetch::<V>(0..S / 2, at, W * V::SIZE);
+        group.ahead.fetch::<V>(0..S / 2, at, W * V::SIZE);
         if row_0_is_xor {
             for (w, vectors) in vectors.into_iter().enumerate() {
                 let acc = acc.add(at + w * V::SIZE);
@@ -336,7 +356,7 @@ unsafe fn step8<V: Vector, const S: usize, const W: usize>(
             factors = factors.add(1);
             acc = acc.wrapping_add(stride);
         }
-        group.fetch::<V>(S / 2..S, at, W * V::SIZE);
+        group.ahead.fetch::<V>(S / 2..S, at, W * V::SIZE);
     }
 }
 
@@ -416,7 +436,7 @@ unsafe fn step16<V: Vector, const S: usize, const W: usize>(
                 parts[2][n][w] = low.xor(high);
             }
             if at.is_multiple_of(HALF) {
-                group.fetch::<V>(0..S, from, tower::BLOCK_SIZE);
+                group.ahead.fetch::<V>(0..S, from, tower::BLOCK_SIZE);
             }
         }
         if row_0_is_xor {
