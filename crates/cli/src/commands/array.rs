@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::builder::TypedValueParser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use levelhead_app::array::{
     Allowed, Assemble, Audience, Check, Create, Degraded, Drives, Events, Heard, Make, Notice,
@@ -150,7 +150,10 @@ impl TypedValueParser for KernelParser {
         value: &OsStr,
     ) -> Result<Kernel, clap::Error> {
         if value == "help" {
-            return Err(clap::Error::raw(ErrorKind::DisplayHelp, kernel_help()));
+            // Whatever else is missing on the command line, it ends here. See `main::refuse`.
+            let mut help = clap::Error::new(ErrorKind::DisplayHelp);
+            help.insert(ContextKind::Custom, ContextValue::String(kernel_help()));
+            return Err(help);
         }
         clap::builder::StringValueParser::new()
             .try_map(|name| name.parse::<Kernel>())
