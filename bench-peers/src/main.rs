@@ -3,8 +3,8 @@
 //! `ldpc` decodes the code inside a drive by us and by ldpc-toolbox ([`ldpc`]). All the rest is about the other command.
 //!
 //! `erasure` runs each operation of each code by us, by Intel ISA-L, by reed-solomon-simd and by
-//! reed-solomon-erasure, over the same buffers, in turns, next to a plain read of those buffers,
-//! which nobody can beat. It checks first that the bytes are right ([`verify`]), and prints one
+//! reed-solomon-erasure, over the same buffers, in turns, next to the true limit, which is reading all
+//! sources and writing all results without arithmetic ([`peers::limit`]), and to a plain read. It checks first that the bytes are right ([`verify`]), and prints one
 //! row for each code, operation and place of the data ([`table`]).
 //!
 //! What counts as one operation:

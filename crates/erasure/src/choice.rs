@@ -10,7 +10,7 @@
 use std::fmt;
 
 use crate::fields::Field;
-use crate::kernel::Kernel;
+use crate::kernels::Kernel;
 
 /// How computations of one [`Class`] are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

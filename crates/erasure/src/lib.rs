@@ -39,6 +39,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # How a computation is done
+//!
+//! Wherever a [`Kernel`] is asked for, [`Choices`] may be given: for each [`Class`] of computations the
+//! instructions, the order in which sources are visited, the width, how far ahead they are fetched, and
+//! whether results go past the cache. The bytes are the same; what is fastest depends on the machine.
+//! [`measure`] finds that out within some milliseconds, by a clock that its caller lends: nothing here
+//! has one of its own.
+//!
 //! # The matrix
 //!
 //! Fixed for good, because it is on disk; `docs/formats/codeword.md` is the normative text and has
@@ -110,6 +118,7 @@ mod field;
 mod fields;
 mod interpolate;
 mod kernel;
+mod kernels;
 mod locate;
 mod measure;
 mod operations;
@@ -123,7 +132,8 @@ pub use choice::{Choice, Choices, Class, Order, Place, Stores, Width};
 pub use code::Code;
 pub use error::{CodeError, Role, TooFewSymbols, UseError};
 pub use fields::Field;
-pub use kernel::{Kernel, UnknownKernel, combine, multiply, multiply_accumulate};
+pub use kernel::{combine, multiply, multiply_accumulate};
+pub use kernels::{Kernel, UnknownKernel};
 pub use measure::{Measured, MeasuredClass, Measurement, measure};
 pub use operations::Symbol;
 pub use plan::DecodePlan;

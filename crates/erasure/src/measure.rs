@@ -17,9 +17,10 @@ use std::time::Duration;
 use crate::choice::{Choice, Choices, Class, Place};
 use crate::code::Code;
 use crate::fields::Field;
+use crate::kernel;
 use crate::kernel::engine::{Columns, Finish, Job};
 use crate::kernel::evict::evict;
-use crate::kernel::{self, Kernel};
+use crate::kernels::Kernel;
 
 /// By what part another choice has to be faster to be taken.
 const GAIN_MIN: f64 = 0.03;
