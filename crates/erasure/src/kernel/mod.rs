@@ -38,7 +38,7 @@ mod x86;
 use std::ops::Range;
 
 use self::engine::{Columns, Finish, Job, Solve};
-use crate::choice::{Choice, Choices, Class};
+use crate::choice::{Choice, Choices, Class, Order, Stores};
 use crate::error::{Role, UseError};
 use crate::fields::Field;
 use crate::kernels::Kernel;
@@ -104,7 +104,7 @@ pub fn combine(
     Ok(())
 }
 
-/// `into = coefficient * source`.
+/// `into = coefficient * source`, into the cache.
 ///
 /// # Panics
 ///
@@ -135,9 +135,12 @@ fn multiply_into(
     finish: Finish,
 ) {
     assert_eq!(source.len(), into.len(), "symbols are of one length");
+    // There is nothing to have in turn, and what is one product now is most often a sum soon.
+    let order = Order::Together;
+    let choice = Choice { order, stores: Stores::Cached, ..choices.few };
     let columns = One([coefficient.into()]);
     let job = Job { field: Field::Bytes, columns: &columns, sources: &[source] };
-    accumulate(&choices, job, &mut [into], finish);
+    accumulate(&choice.into(), job, &mut [into], finish);
 }
 
 /// A matrix of a single element.
