@@ -1,6 +1,10 @@
 //! Everything unsafe, behind functions that cannot be called wrongly: calls into ISA-L, the widest
 //! reads the CPU has, and one change of type.
 
+use std::arch::x86_64::{
+    __m128i, __m256i, __m512i, _MM_HINT_T1, _mm_prefetch, _mm_sfence, _mm_stream_si128,
+    _mm256_stream_si256, _mm512_stream_si512,
+};
 use std::ffi::c_int;
 use std::hint::black_box;
 use std::slice;
@@ -106,6 +110,18 @@ impl Width {
         })
     }
 
+    /// Reads all sources and writes all of the wanted buffers, with no arithmetic but what it takes to
+    /// have read them, and no value in what is written.
+    pub(crate) fn move_all(self, sources: &[&[u8]], wanted: &mut [&mut [u8]], manner: Manner) {
+        match self.0 {
+            // SAFETY: only `here` makes one, and the CPU has it.
+            Registers::Avx512 => unsafe { move_avx512(sources, wanted, manner) },
+            // SAFETY: as above.
+            Registers::Avx2 => unsafe { move_avx2(sources, wanted, manner) },
+            Registers::Sse2 => move_sse2(sources, wanted, manner),
+        }
+    }
+
     /// Reads all of the buffers, and does no more with them than it takes to have read them.
     pub(crate) fn read<B: AsRef<[u8]>>(self, buffers: &[B]) {
         match self.0 {
@@ -142,6 +158,109 @@ fn read<B: AsRef<[u8]>>(buffers: &[B]) {
         }
     }
     black_box(sums);
+}
+
+/// How [`Width::move_all`] goes about it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    pub(crate) order: Order,
+    /// Bytes that are fetched ahead of their use into the second-level cache; 0 for none.
+    pub(crate) ahead: usize,
+    pub(crate) stores: Stores,
+}
+
+/// In which order sources are read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Order {
+    /// One after the other.
+    InTurn,
+    /// A line of each at a time.
+    Together,
+}
+
+/// How buffers are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stores {
+    Cached,
+    Past,
+}
+
+macro_rules! mover {
+    ($name:ident, $vector:ty, $stream:ident, $features:literal) => {
+        #[target_feature(enable = $features)]
+        fn $name(sources: &[&[u8]], wanted: &mut [&mut [u8]], manner: Manner) {
+            const WORDS: usize = size_of::<$vector>() / 8;
+            let sums = read_in(sources, manner);
+            let mut line = [0; WORDS];
+            line.copy_from_slice(&sums[..WORDS]);
+            for bytes in wanted {
+                assert!(bytes.as_ptr().addr().is_multiple_of(size_of::<$vector>()));
+                let vectors = bytes.as_chunks_mut::<{ size_of::<$vector>() }>().0;
+                match manner.stores {
+                    Stores::Past => {
+                        for vector in vectors {
+                            // SAFETY: so many bytes are there, at a multiple of their number (checked), and
+                            // words of any bits are a vector.
+                            unsafe {
+                                let value = line.as_ptr().cast::<$vector>().read_unaligned();
+                                $stream(vector.as_mut_ptr().cast(), value);
+                            }
+                        }
+                    }
+                    Stores::Cached => {
+                        for vector in vectors {
+                            for (into, word) in vector.as_chunks_mut::<8>().0.iter_mut().zip(line) {
+                                *into = word.to_ne_bytes();
+                            }
+                        }
+                    }
+                }
+            }
+            if let Stores::Past = manner.stores {
+                _mm_sfence();
+            }
+        }
+    };
+}
+
+mover!(move_avx512, __m512i, _mm512_stream_si512, "avx512f");
+mover!(move_avx2, __m256i, _mm256_stream_si256, "avx2");
+
+fn move_sse2(sources: &[&[u8]], wanted: &mut [&mut [u8]], manner: Manner) {
+    mover!(with_sse2, __m128i, _mm_stream_si128, "sse2");
+    // SAFETY: every processor of this architecture has the instructions.
+    unsafe { with_sse2(sources, wanted, manner) }
+}
+
+/// The xor of all words of sources, read in some manner.
+#[inline(always)]
+fn read_in(sources: &[&[u8]], manner: Manner) -> [u64; 64] {
+    let mut sums = [0u64; 64];
+    let mut add = |line: &[u8; 512]| {
+        if manner.ahead > 0 {
+            for at in (0..512).step_by(64) {
+                let next = line.as_ptr().wrapping_add(at + manner.ahead);
+                // SAFETY: fetching ahead accesses nothing.
+                unsafe { _mm_prefetch::<_MM_HINT_T1>(next.cast()) };
+            }
+        }
+        for (sum, word) in sums.iter_mut().zip(line.as_chunks::<8>().0) {
+            *sum ^= u64::from_ne_bytes(*word);
+        }
+    };
+    match manner.order {
+        Order::InTurn => {
+            for bytes in sources {
+                bytes.as_chunks::<512>().0.iter().for_each(&mut add);
+            }
+        }
+        Order::Together => {
+            for n in 0..SECTOR_SIZE / 512 {
+                sources.iter().for_each(|bytes| add(&bytes.as_chunks::<512>().0[n]));
+            }
+        }
+    }
+    sums
 }
 
 /// Buffers that may be written, for somebody who only reads them.

@@ -3,8 +3,8 @@
 //! `ldpc` decodes the code inside a drive by us and by ldpc-toolbox ([`ldpc`]). All the rest is about the other command.
 //!
 //! `erasure` runs each operation of each code by us, by Intel ISA-L, by reed-solomon-simd and by
-//! reed-solomon-erasure, over the same buffers, in turns, next to a plain read of those buffers,
-//! which nobody can beat. It checks first that the bytes are right ([`verify`]), and prints one
+//! reed-solomon-erasure, over the same buffers, in turns, next to the true limit, which is reading all
+//! sources and writing all results without arithmetic ([`peers::limit`]), and to a plain read. It checks first that the bytes are right ([`verify`]), and prints one
 //! row for each code, operation and place of the data ([`table`]).
 //!
 //! What counts as one operation:
@@ -47,6 +47,7 @@ use levelhead_erasure::Kernel;
 use code::{Cache, Operation, SHAPES, Shape};
 use measure::{Coder, Effort, race};
 use peers::isal::Isal;
+use peers::limit::movers;
 use peers::ours::{self, Ours};
 use peers::rs_simd::RsSimd;
 use peers::rse::{Codec, Rse};
@@ -73,6 +74,9 @@ enum Command {
         /// Only this code; may be given again.
         #[arg(long = "code", value_name = "CODE")]
         codes: Vec<Shape>,
+        /// Only this operation, as `encode` or `reconstruct:3`; may be given again.
+        #[arg(long = "operation", value_name = "OPERATION")]
+        operations: Vec<String>,
         /// Rounds of which the median counts.
         #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u16).range(1..=1000))]
         rounds: u16,
@@ -92,8 +96,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let (json, codes, rounds, turn) = match Arguments::parse().command {
-        Command::Erasure { json, codes, rounds, turn } => (json, codes, rounds, turn),
+    let (json, codes, operations, rounds, turn) = match Arguments::parse().command {
+        Command::Erasure { json, codes, operations, rounds, turn } => {
+            (json, codes, operations, rounds, turn)
+        }
         Command::Ldpc { json, rounds } => {
             print(json, &ldpc::measure(rounds.into()));
             return ExitCode::SUCCESS;
@@ -101,7 +107,7 @@ fn main() -> ExitCode {
     };
     let effort = Effort { rounds: rounds.into(), turn: Duration::from_millis(u64::from(turn)) };
     let shapes = if codes.is_empty() { SHAPES.to_vec() } else { codes };
-    match measure_all(&shapes, effort) {
+    match measure_all(&shapes, &operations, effort) {
         Ok(report) => {
             print(json, &report);
             ExitCode::SUCCESS
@@ -121,7 +127,7 @@ fn print(json: bool, report: &(impl Serialize + fmt::Display)) {
     }
 }
 
-fn measure_all(shapes: &[Shape], effort: Effort) -> Result<Report, String> {
+fn measure_all(shapes: &[Shape], only: &[String], effort: Effort) -> Result<Report, String> {
     let mut rows = Vec::new();
     let mut pool = Pool::new()?;
     for &shape in shapes {
@@ -129,7 +135,9 @@ fn measure_all(shapes: &[Shape], effort: Effort) -> Result<Report, String> {
         let rse = Codec::new(shape).ok_or(format!("{shape}: reed-solomon-erasure refuses"))?;
         eprintln!("{shape}: checking bytes");
         verify::verify(&mut pool, shape, &rse)?;
-        for operation in shape.operations() {
+        let is_asked =
+            |operation: &Operation| only.is_empty() || only.contains(&operation.to_string());
+        for operation in shape.operations().into_iter().filter(is_asked) {
             for cache in Cache::ALL {
                 eprintln!("{shape}: {operation}, {cache}");
                 let rates = measure(&mut pool, shape, &operation, cache, &rse, effort);
@@ -152,14 +160,20 @@ fn measure(
     let kernels = match operation {
         Operation::Encode => ours::kernels(),
         Operation::Reconstruct { .. } | Operation::Update | Operation::Accumulate => {
-            ours::kernels()[..1].to_vec()
+            ours::kernels().into_iter().take(2).collect()
         }
     };
     let mut streaming = Streaming::new(operation);
-    let mut ours: Vec<(Kernel, Ours)> = kernels
-        .into_iter()
-        .filter_map(|kernel| Some((kernel, Ours::new(kernel, shape, operation)?)))
-        .collect();
+    // Ours is what is measured to be the best of two; then each kernel for itself.
+    let ours_of = |name, kernels: &[Kernel]| {
+        let choices = ours::measured(kernels, cache).choices;
+        Some((name, Ours::new(choices, shape, operation)?))
+    };
+    let best = kernels[..kernels.len().min(2)].to_vec();
+    let mut ours: Vec<(&'static str, Ours)> = ours_of("measured", &best).into_iter().collect();
+    let each = kernels.iter().filter(|_| *operation == Operation::Encode);
+    ours.extend(each.filter_map(|&kernel| ours_of(kernel.name(), &[kernel])));
+    let mut movers = movers(operation, cache);
     let mut isal = Isal::dot(shape, operation);
     let mut isal_update = Isal::update(shape, operation);
     let mut rs_simd = RsSimd::new(shape, operation);
@@ -170,6 +184,7 @@ fn measure(
     coders.extend(isal_update.as_mut().map(|coder| coder as &mut dyn Coder));
     coders.extend(rs_simd.as_mut().map(|coder| coder as &mut dyn Coder));
     coders.extend(ours.iter_mut().map(|(_, coder)| coder as &mut dyn Coder));
+    coders.extend(movers.iter_mut().map(|coder| coder as &mut dyn Coder));
 
     let mut codewords = pool.codewords(&operation.layout(shape));
     let data_count = operation.data_count(shape);
@@ -187,7 +202,8 @@ fn measure(
         isal: isal.map(|_| next()),
         isal_update: isal_update.map(|_| next()),
         rs_simd: rs_simd.map(|_| next()),
-        ours: ours.into_iter().map(|(kernel, _)| (kernel.name(), next())).collect(),
+        ours: ours.into_iter().map(|(name, _)| (name, next())).collect(),
+        limit: movers.into_iter().map(|_| next()).fold(0.0, f64::max),
         setup,
     }
 }

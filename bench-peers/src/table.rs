@@ -1,12 +1,14 @@
 //! What is printed: one report, as a table for people or as JSON.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 
+use levelhead_erasure::Kernel;
 use serde::Serialize;
 
 use crate::bars::{Bar, bars};
-use crate::code::BATCH_COUNT;
+use crate::code::{BATCH_COUNT, Cache};
 use crate::kernel::SECTOR_SIZE;
 use crate::measure::Effort;
 use crate::peers::{isal, ours, rs_simd, rse};
@@ -37,8 +39,8 @@ pub(crate) struct Machine {
 /// Us.
 #[derive(Debug, Serialize)]
 struct OurBuild {
-    /// The kernel behind `ours_gbps`.
-    kernel: String,
+    /// The choices behind `ours_gbps`, as one measurement found them: by class, from memory and hot.
+    choices: BTreeMap<&'static str, BTreeMap<&'static str, String>>,
     /// All kernels that have figures.
     kernels: Vec<String>,
 }
@@ -69,7 +71,7 @@ impl Report {
         let peer = |name, version, path| Peer { name, version, path };
         Self {
             machine: Machine::here(),
-            ours: OurBuild { kernel: kernels[0].clone(), kernels },
+            ours: OurBuild { choices: choices(), kernels },
             peers: vec![
                 peer("ISA-L", isal::VERSION, isal::path()),
                 peer("reed-solomon-simd", rs_simd::VERSION, rs_simd::path()),
@@ -86,6 +88,16 @@ impl Report {
             rows,
         }
     }
+}
+
+/// What is chosen here.
+fn choices() -> BTreeMap<&'static str, BTreeMap<&'static str, String>> {
+    let of_place = |cache: Cache| {
+        let kernels: Vec<Kernel> = ours::kernels().into_iter().take(2).collect();
+        let classes = ours::measured(&kernels, cache).classes;
+        classes.iter().map(|class| (class.class.name(), class.choice.to_string())).collect()
+    };
+    BTreeMap::from([("from memory", of_place(Cache::Dram)), ("hot", of_place(Cache::Hot))])
 }
 
 impl Machine {
@@ -147,7 +159,11 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { machine, ours, peers, method, rows, bars } = self;
         writeln!(f, "{machine}")?;
-        writeln!(f, "* Ours: kernel {}", ours.kernel)?;
+        for (place, classes) in &ours.choices {
+            for (class, choice) in classes {
+                writeln!(f, "* Ours, {place}, {class}: {choice}")?;
+            }
+        }
         for Peer { name, version, path } in peers {
             writeln!(f, "* {name} {version}: {path}")?;
         }
@@ -155,18 +171,18 @@ impl fmt::Display for Report {
         write!(f, "* Median of {rounds} interleaved rounds of {turn_ms} ms each; ")?;
         writeln!(f, "sectors of {sector_size} bytes; a pool of {pool_mib} MiB")?;
         writeln!(f)?;
-        write!(f, "| code | operation | cache | ours | limit | ours/limit ")?;
+        write!(f, "| code | operation | cache | ours | limit | ours/limit | read ")?;
         writeln!(f, "| ISA-L | ISA-L update | rs-simd | rse | ours/ISA-L | set-up |")?;
-        writeln!(f, "|-|-|-|-:|-:|-:|-:|-:|-:|-:|-:|-:|")?;
+        writeln!(f, "|-|-|-|-:|-:|-:|-:|-:|-:|-:|-:|-:|-:|")?;
         for row in rows {
             writeln!(f, "{row}")?;
         }
-        if ours.kernels.len() > 1 {
+        if rows.iter().any(|row| !row.ours_by_kernel_gbps.is_empty()) {
             writeln!(f, "\n| code | cache | {} | rse |", ours.kernels.join(" | "))?;
             writeln!(f, "|-|-|{}-:|", "-:|".repeat(ours.kernels.len()))?;
             for row in rows.iter().filter(|row| !row.ours_by_kernel_gbps.is_empty()) {
-                write!(f, "| {} | {} | {} ", row.code, row.cache, rate(row.ours_gbps))?;
-                for kernel in &ours.kernels[1..] {
+                write!(f, "| {} | {} ", row.code, row.cache)?;
+                for kernel in &ours.kernels {
                     write!(f, "| {} ", rate(row.ours_by_kernel_gbps.get(kernel).copied()))?;
                 }
                 writeln!(f, "| {} |", rate(row.rse_gbps))?;

@@ -53,7 +53,7 @@ pub(crate) fn verify(pool: &mut Pool, shape: Shape, rse: &Codec) -> Result<(), S
 fn makers(shape: Shape, rse: &Codec) -> Vec<(String, Maker<'_>)> {
     let mut makers: Vec<(String, Maker<'_>)> = Vec::new();
     for kernel in ours::kernels() {
-        let make = move |operation: &Operation| boxed(Ours::new(kernel, shape, operation));
+        let make = move |operation: &Operation| boxed(Ours::new(kernel.into(), shape, operation));
         makers.push((format!("our {}", kernel.name()), Box::new(make)));
     }
     let dot = move |operation: &Operation| boxed(Isal::dot(shape, operation));
@@ -102,7 +102,7 @@ fn undone(pool: &mut Pool, shape: Shape) -> Result<(), String> {
     for operation in [Operation::Update, Operation::Accumulate] {
         let before = wanted(pool, shape, &operation);
         let missing = || format!("{shape}: nobody does {operation}");
-        let mut ours = Ours::new(Kernel::best(), shape, &operation).ok_or_else(missing)?;
+        let mut ours = Ours::new(Kernel::best().into(), shape, &operation).ok_or_else(missing)?;
         let mut theirs = Isal::update(shape, &operation).ok_or_else(missing)?;
         run(pool, shape, &operation, &mut ours);
         let between = wanted(pool, shape, &operation);

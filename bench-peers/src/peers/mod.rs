@@ -7,6 +7,7 @@
 //! [`Coder`]: crate::measure::Coder
 
 pub(crate) mod isal;
+pub(crate) mod limit;
 pub(crate) mod ours;
 pub(crate) mod rs_simd;
 pub(crate) mod rse;

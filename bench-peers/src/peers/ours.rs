@@ -1,8 +1,10 @@
 //! Ours.
 
-use levelhead_erasure::{Code, DecodePlan, Kernel};
+use std::time::Duration;
 
-use crate::code::{BATCH_COUNT, Operation, Shape};
+use levelhead_erasure::{Choices, Code, DecodePlan, Kernel, Measured, Measurement, Place, measure};
+
+use crate::code::{BATCH_COUNT, Cache, Operation, Shape};
 use crate::measure::{Coder, cpu_time, median};
 use crate::pool::Codeword;
 
@@ -12,7 +14,7 @@ const PATTERN_COUNT: usize = 101;
 /// One operation, by one kernel.
 pub(crate) struct Ours {
     code: Code,
-    kernel: Kernel,
+    choices: Choices,
     work: Work,
 }
 
@@ -36,6 +38,19 @@ pub(crate) fn kernels() -> Vec<Kernel> {
     std::iter::once(best).chain(others.rev()).collect()
 }
 
+/// The choices of a program that uses the library, measured as it would: with the kernels that have the
+/// most instructions, or with one of them.
+pub(crate) fn measured(kernels: &[Kernel], cache: Cache) -> Measured {
+    let place = match cache {
+        Cache::Dram => Place::Memory,
+        Cache::Hot => Place::Cache,
+    };
+    measure(Measurement { kernels, place, time_max: MEASURING_MAX, clock: &mut cpu_time })
+}
+
+/// The same as in the programs.
+const MEASURING_MAX: Duration = Duration::from_millis(16);
+
 /// CPU microseconds it takes to plan for a pattern never seen before: the median of many.
 pub(crate) fn setup_us(code: &Code, count: usize) -> f64 {
     let times = (0..PATTERN_COUNT).map(|pattern| {
@@ -52,7 +67,7 @@ pub(crate) fn setup_us(code: &Code, count: usize) -> f64 {
 }
 
 impl Ours {
-    pub(crate) fn new(kernel: Kernel, shape: Shape, operation: &Operation) -> Option<Self> {
+    pub(crate) fn new(choices: Choices, shape: Shape, operation: &Operation) -> Option<Self> {
         let code = code(shape)?;
         let work = match operation {
             Operation::Encode => Work::Encode,
@@ -65,21 +80,21 @@ impl Ours {
             Operation::Update => Work::Update { column: shape.updated() },
             Operation::Accumulate => Work::Accumulate,
         };
-        Some(Self { code, kernel, work })
+        Some(Self { code, choices, work })
     }
 }
 
 impl Coder for Ours {
     fn run(&mut self, codeword: &mut Codeword<'_>) {
         let (sources, wanted) = codeword.split();
-        let Self { code, kernel, work } = self;
+        let Self { code, choices, work } = self;
         match work {
-            Work::Encode => code.encode(*kernel, sources, wanted),
-            Work::Reconstruct(plan) => plan.run(*kernel, sources, wanted),
-            Work::Update { column } => code.update(*kernel, *column, sources[0], wanted),
+            Work::Encode => code.encode(*choices, sources, wanted),
+            Work::Reconstruct(plan) => plan.run(*choices, sources, wanted),
+            Work::Update { column } => code.update(*choices, *column, sources[0], wanted),
             Work::Accumulate => {
                 sources.chunks(BATCH_COUNT).enumerate().try_for_each(|(batch, data)| {
-                    code.accumulate(*kernel, batch * BATCH_COUNT, data, wanted)
+                    code.accumulate(*choices, batch * BATCH_COUNT, data, wanted)
                 })
             }
         }

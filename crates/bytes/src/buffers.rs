@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use levelhead_block::{Buf, BufId, Combine, Data, Payload, Piece, Place, Segment};
-use levelhead_erasure::{Kernel, multiply, multiply_accumulate};
+use levelhead_erasure::{Choices, multiply, multiply_accumulate};
 use levelhead_units::{SECTOR_SIZE, Sectors};
 
 use crate::GARBAGE;
@@ -13,7 +13,7 @@ use crate::GARBAGE;
 /// only read it.
 #[derive(Debug)]
 pub struct Buffers {
-    kernel: Kernel,
+    choices: Choices,
     table: BTreeMap<BufId, Held>,
     /// Sectors of the buffers that do not belong to a client.
     own: Sectors,
@@ -42,9 +42,9 @@ impl Held {
 }
 
 impl Buffers {
-    /// No buffers yet; computes with `kernel`.
-    pub const fn new(kernel: Kernel) -> Self {
-        Self { kernel, table: BTreeMap::new(), own: Sectors::ZERO }
+    /// No buffers yet; computes as `choices` say.
+    pub fn new(choices: impl Into<Choices>) -> Self {
+        Self { choices: choices.into(), table: BTreeMap::new(), own: Sectors::ZERO }
     }
 
     /// How many buffers are held.
@@ -232,7 +232,7 @@ impl Buffers {
         let mut sum = [0; SECTOR_SIZE];
         for &(coefficient, place) in terms {
             let source = &self.bytes(place.buf)[place.sector as usize * SECTOR_SIZE..];
-            multiply_accumulate(self.kernel, coefficient, &source[..SECTOR_SIZE], &mut sum);
+            multiply_accumulate(self.choices, coefficient, &source[..SECTOR_SIZE], &mut sum);
         }
         sum.iter().all(|&byte| byte == 0)
     }
@@ -249,9 +249,9 @@ impl Buffers {
         for (at, &(coefficient, place)) in from.iter().enumerate() {
             let source = &self.bytes(place.buf)[place.sector as usize * SECTOR_SIZE..][..len];
             if at == 0 {
-                multiply(self.kernel, coefficient, source, target_bytes);
+                multiply(self.choices, coefficient, source, target_bytes);
             } else {
-                multiply_accumulate(self.kernel, coefficient, source, target_bytes);
+                multiply_accumulate(self.choices, coefficient, source, target_bytes);
             }
         }
         self.give_back(into.buf, Data::Buf(target));
@@ -261,6 +261,8 @@ impl Buffers {
 #[cfg(test)]
 mod tests {
     use levelhead_block::{Place, RequestId};
+
+    use levelhead_erasure::Kernel;
 
     use super::*;
 

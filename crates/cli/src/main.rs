@@ -18,6 +18,7 @@ mod values;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser};
 use levelhead_app::{AppError, Show};
 
@@ -100,6 +101,13 @@ fn main() -> ExitCode {
 /// Says what is wrong with a command line: one sentence on the first line, and below it what may
 /// help.
 fn refuse(error: &clap::Error) -> ExitCode {
+    // What an option's `help` has to say.
+    if let Some(ContextValue::String(help)) = error.get(ContextKind::Custom) {
+        use std::io::Write;
+        // If it is not read, there is no one to tell.
+        let _ = std::io::stdout().write_all(help.as_bytes());
+        return ExitCode::SUCCESS;
+    }
     let text = error.to_string();
     // Help and the version come this way too.
     let Some(text) = text.strip_prefix("error: ") else { error.exit() };

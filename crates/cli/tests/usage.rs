@@ -73,6 +73,16 @@ fn impossible_arrays_are_refused() {
 }
 
 #[test]
+fn help_of_the_kernels_shows_them_and_how_each_class_is_computed_here() {
+    let out = levelhead(&["array", "serve", "--kernel", "help"]);
+    assert_eq!(out.code, Some(0), "{out:?}");
+    let text = &out.out;
+    for part in ["avx512-gfni", "naive", "redundancy, few: ", "redundancy, tower: "] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
 fn a_kernel_nobody_has_is_refused_with_those_there_are() {
     let shelf = Shelf::new();
     let drives = shelf.drives(6, DRIVE);

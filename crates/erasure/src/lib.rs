@@ -39,6 +39,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # How a computation is done
+//!
+//! Wherever a [`Kernel`] is asked for, [`Choices`] may be given: for each [`Class`] of computations the
+//! instructions, the order in which sources are visited, the width, how far ahead they are fetched, and
+//! whether results go past the cache. The bytes are the same; what is fastest depends on the machine.
+//! [`measure`] finds that out within some milliseconds, by a clock that its caller lends: nothing here
+//! has one of its own.
+//!
 //! # The matrix
 //!
 //! Fixed for good, because it is on disk; `docs/formats/codeword.md` is the normative text and has
@@ -78,7 +86,7 @@
 //! - R2. A plan lists a source only if some coefficient on it is not 0, and solves with as few
 //!   redundant symbols as can do.
 //! - R3. With one data symbol lost and redundant symbol 0 available, every coefficient is 1.
-//! - R4. All kernels give the same bytes; [`Kernel::Naive`] says which.
+//! - R4. All kernels and all [`Choice`]s give the same bytes; [`Kernel::Naive`] says which.
 //! - R5. Encoding, accumulating, updating, combining and running a plan allocate nothing (plans
 //!   that copy some symbols and compute others may make one list; see [`DecodePlan::run`]).
 //! - R6. Wrong counts, lengths and positions are a [`UseError`], and no buffer has changed then. Only
@@ -103,13 +111,16 @@
 
 #![deny(unsafe_code)]
 
+mod choice;
 mod code;
 mod error;
 mod field;
 mod fields;
 mod interpolate;
 mod kernel;
+mod kernels;
 mod locate;
+mod measure;
 mod operations;
 mod plan;
 mod rows;
@@ -117,10 +128,13 @@ mod set;
 mod tower;
 mod transform;
 
+pub use choice::{Choice, Choices, Class, Order, Place, Stores, Width};
 pub use code::Code;
 pub use error::{CodeError, Role, TooFewSymbols, UseError};
 pub use fields::Field;
-pub use kernel::{Kernel, UnknownKernel, combine, multiply, multiply_accumulate};
+pub use kernel::{combine, multiply, multiply_accumulate};
+pub use kernels::{Kernel, UnknownKernel};
+pub use measure::{Measured, MeasuredClass, Measurement, measure};
 pub use operations::Symbol;
 pub use plan::DecodePlan;
 pub use rows::Rows;

@@ -25,12 +25,13 @@
 
 use std::ops::Range;
 
+use crate::choice::Choices;
 use crate::code::Code;
 use crate::error::{Role, TooFewSymbols, UseError};
 use crate::fields::Field;
 use crate::interpolate::Interpolation;
+use crate::kernel;
 use crate::kernel::engine::{Columns, Finish, Job, part_of};
-use crate::kernel::{self, Kernel};
 use crate::operations::Symbol;
 use crate::plan::{Syndromes, sorted};
 use crate::tower;
@@ -49,7 +50,7 @@ impl Code {
     /// [`Field::size_multiple`]; if an erased symbol is out of range or named twice.
     pub fn locate(
         &self,
-        kernel: Kernel,
+        choices: impl Into<Choices>,
         symbols: &[&[u8]],
         erased: &[usize],
     ) -> Result<Vec<usize>, UseError> {
@@ -64,7 +65,7 @@ impl Code {
         if erased.len() == self.redundant() {
             return Err(UseError::NoSpare { redundant: self.redundant(), erased: erased.len() });
         }
-        Search::new(self, kernel, symbols, &erased).run()
+        Search::new(self, choices.into(), symbols, &erased).run()
     }
 
     /// Locates the wrong symbols of a codeword and computes them anew, and with them the `erased`
@@ -75,12 +76,13 @@ impl Code {
     /// As [`locate`](Self::locate). No buffer has changed then.
     pub fn repair(
         &self,
-        kernel: Kernel,
+        choices: impl Into<Choices>,
         symbols: &mut [&mut [u8]],
         erased: &[usize],
     ) -> Result<Vec<usize>, UseError> {
         let shared: Vec<&[u8]> = symbols.iter().map(|symbol| &**symbol).collect();
-        let wrong = self.locate(kernel, &shared, erased)?;
+        let choices = choices.into();
+        let wrong = self.locate(choices, &shared, erased)?;
         let mut entries: Vec<Symbol<'_>> = symbols
             .iter_mut()
             .enumerate()
@@ -92,7 +94,7 @@ impl Code {
                 }
             })
             .collect();
-        self.reconstruct(kernel, &mut entries)?;
+        self.reconstruct(choices, &mut entries)?;
         Ok(wrong)
     }
 }
@@ -100,7 +102,7 @@ impl Code {
 /// A codeword's syndromes, and what was found so far.
 struct Search<'a> {
     code: &'a Code,
-    kernel: Kernel,
+    choices: Choices,
     /// Data symbols whose bytes mean nothing.
     erased: Vec<usize>,
     /// The redundant rows that are there, and the syndrome of each.
@@ -113,7 +115,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(code: &'a Code, kernel: Kernel, symbols: &[&[u8]], erased: &[usize]) -> Self {
+    fn new(code: &'a Code, choices: Choices, symbols: &[&[u8]], erased: &[usize]) -> Self {
         let is_there = |symbol: &usize| erased.binary_search(symbol).is_err();
         let data: Vec<usize> = (0..code.data()).filter(is_there).collect();
         let redundant: Vec<usize> = (code.data()..code.len()).filter(is_there).collect();
@@ -124,10 +126,10 @@ impl<'a> Search<'a> {
         let columns = Syndromes::new(code, &data, &rows);
         let job = Job { field: code.field(), columns: &columns, sources: &sources };
         let mut into: Vec<&mut [u8]> = syndromes.iter_mut().map(Vec::as_mut_slice).collect();
-        kernel::accumulate(kernel, job, &mut into, Finish::Xor);
+        kernel::accumulate(&choices, job, &mut into, Finish::Xor);
         let limit = (code.redundant() - erased.len()) / 2;
         let erased = erased.iter().copied().filter(|&symbol| symbol < code.data()).collect();
-        Self { code, kernel, erased, rows, syndromes, limit, found: Vec::new() }
+        Self { code, choices, erased, rows, syndromes, limit, found: Vec::new() }
     }
 
     fn run(mut self) -> Result<Vec<usize>, UseError> {
@@ -173,7 +175,7 @@ impl<'a> Search<'a> {
         let mut rest: Vec<Vec<u8>> = others.iter().map(|&n| self.syndromes[n].clone()).collect();
         let job = Job { field, columns: &columns, sources: &sources };
         let mut into: Vec<&mut [u8]> = rest.iter_mut().map(Vec::as_mut_slice).collect();
-        kernel::accumulate(self.kernel, job, &mut into, Finish::Xor);
+        kernel::accumulate(&self.choices, job, &mut into, Finish::Xor);
         let byte = rest.iter().find_map(|rest| rest.iter().position(|&byte| byte != 0))?;
         Some(match field {
             Field::Bytes => byte,

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
+use crate::choice::Choices;
 use crate::code::Code;
 use crate::error::{Role, UseError};
+use crate::kernel;
 use crate::kernel::engine::{Columns, Finish, Job, Numbers, Transformed};
-use crate::kernel::{self, Kernel};
 use crate::plan::DecodePlan;
 use crate::rows::Rows;
 use crate::set::SymbolSet;
@@ -54,13 +55,13 @@ impl Code {
     /// of [`Field::size_multiple`](crate::Field::size_multiple).
     pub fn encode(
         &self,
-        kernel: Kernel,
+        choices: impl Into<Choices>,
         data: &[&[u8]],
         redundant: &mut [&mut [u8]],
     ) -> Result<(), UseError> {
         kernel::check_count(Role::Data, self.data(), data.len())?;
         self.check(0, data, redundant)?;
-        self.add(kernel, 0, data, redundant, Finish::Store);
+        self.add(&choices.into(), 0, data, redundant, Finish::Store);
         Ok(())
     }
 
@@ -78,13 +79,13 @@ impl Code {
     /// [`Field::size_multiple`](crate::Field::size_multiple).
     pub fn accumulate(
         &self,
-        kernel: Kernel,
+        choices: impl Into<Choices>,
         first_column: usize,
         data: &[&[u8]],
         redundant: &mut [&mut [u8]],
     ) -> Result<(), UseError> {
         self.check(first_column, data, redundant)?;
-        self.add(kernel, first_column, data, redundant, Finish::Xor);
+        self.add(&choices.into(), first_column, data, redundant, Finish::Xor);
         Ok(())
     }
 
@@ -97,12 +98,12 @@ impl Code {
     /// differ in length, or that is no multiple of [`Field::size_multiple`](crate::Field::size_multiple).
     pub fn update(
         &self,
-        kernel: Kernel,
+        choices: impl Into<Choices>,
         column: usize,
         difference: &[u8],
         redundant: &mut [&mut [u8]],
     ) -> Result<(), UseError> {
-        self.accumulate(kernel, column, &[difference], redundant)
+        self.accumulate(choices, column, &[difference], redundant)
     }
 
     /// Computes the wanted symbols of a codeword from the available ones. Plans anew on each call:
@@ -113,7 +114,11 @@ impl Code {
     /// If a symbol is wanted and fewer are available than there are data; if there is not one entry for
     /// each symbol, or the buffers differ in length, or that is no multiple of
     /// [`Field::size_multiple`](crate::Field::size_multiple).
-    pub fn reconstruct(&self, kernel: Kernel, symbols: &mut [Symbol<'_>]) -> Result<(), UseError> {
+    pub fn reconstruct(
+        &self,
+        choices: impl Into<Choices>,
+        symbols: &mut [Symbol<'_>],
+    ) -> Result<(), UseError> {
         kernel::check_count(Role::Symbol, self.len(), symbols.len())?;
         let (mut erased, mut wanted) = (Vec::new(), Vec::new());
         for (symbol, entry) in symbols.iter().enumerate() {
@@ -137,7 +142,7 @@ impl Code {
                 Symbol::Available(_) | Symbol::Lost => {}
             }
         }
-        plan.run(kernel, &sources, &mut into)
+        plan.run(choices, &sources, &mut into)
     }
 
     /// That the buffers fit the code and each other.
@@ -161,7 +166,7 @@ impl Code {
 
     fn add(
         &self,
-        kernel: Kernel,
+        choices: &Choices,
         first_column: usize,
         data: &[&[u8]],
         redundant: &mut [&mut [u8]],
@@ -169,7 +174,7 @@ impl Code {
     ) {
         let columns = FromColumn { code: self, first_column };
         let job = Job { field: self.field(), columns: &columns, sources: data };
-        kernel::accumulate(kernel, job, redundant, finish);
+        kernel::accumulate(choices, job, redundant, finish);
     }
 }
 

@@ -19,12 +19,13 @@
 
 use std::ops::Range;
 
+use crate::choice::Choices;
 use crate::code::Code;
 use crate::error::{Role, TooFewSymbols, UseError};
 use crate::fields::Field;
 use crate::interpolate::Interpolation;
+use crate::kernel;
 use crate::kernel::engine::{Columns, Finish, Job, Numbers, ROWS_MAX, Solve, Transformed, part_of};
-use crate::kernel::{self, Kernel};
 
 /// The most sources of a plan over GF(2^8) that sums each wanted symbol over all of them: up to this number
 /// the sums are kept in registers.
@@ -187,10 +188,11 @@ impl DecodePlan {
     /// that is no multiple of [`Field::size_multiple`](crate::Field::size_multiple).
     pub fn run(
         &self,
-        kernel: Kernel,
+        choices: impl Into<Choices>,
         sources: &[&[u8]],
         into: &mut [&mut [u8]],
     ) -> Result<(), UseError> {
+        let choices = choices.into();
         kernel::check_count(Role::Source, self.sources.len(), sources.len())?;
         kernel::check_count(Role::Wanted, self.wanted.len(), into.len())?;
         let size = kernel::check_sizes(Role::Source, sources, Role::Wanted, into)?;
@@ -206,7 +208,7 @@ impl DecodePlan {
             How::Direct(shares) => {
                 let job = Job { field, columns: shares, sources: summed };
                 if self.copies.is_empty() {
-                    kernel::accumulate(kernel, job, into, Finish::Store);
+                    kernel::accumulate(&choices, job, into, Finish::Store);
                     return Ok(());
                 }
                 let is_computed = |n: &usize| self.computed.binary_search(n).is_ok();
@@ -216,7 +218,7 @@ impl DecodePlan {
                     .filter(|(n, _)| is_computed(n))
                     .map(|(_, into)| &mut **into)
                     .collect();
-                kernel::accumulate(kernel, job, &mut into, Finish::Store);
+                kernel::accumulate(&choices, job, &mut into, Finish::Store);
             }
             How::Syndromes { rows, checks, own_rows, weights } => {
                 let columns = Syndromes::new(&self.code, &self.sources, rows);
@@ -232,7 +234,7 @@ impl DecodePlan {
                     weights,
                     computed: &self.computed,
                 };
-                kernel::solve(kernel, job, &solve, size, into);
+                kernel::solve(&choices, job, &solve, size, into);
             }
         }
         Ok(())

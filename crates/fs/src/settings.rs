@@ -1,6 +1,6 @@
 //! What is decided when a filesystem is mounted.
 
-use levelhead_erasure::Kernel;
+use levelhead_erasure::Choices;
 use levelhead_units::{Nanos, Sectors};
 
 use crate::format::inode::FileKind;
@@ -50,15 +50,15 @@ pub struct Settings {
     pub update: Update,
     /// The kind of new files in directories of kind auto.
     pub kind: FileKind,
-    /// What computes redundancy.
-    pub kernel: Kernel,
+    /// How redundancy is computed.
+    pub choices: Choices,
     /// What keeps files safe through a power cut: all of it, but for tests that must notice what is left out.
     pub rules: Rules,
 }
 
 impl Settings {
     /// To be written, with 256 MiB, safe after 5 s.
-    pub fn new(kernel: Kernel) -> Self {
+    pub fn new(choices: impl Into<Choices>) -> Self {
         Self {
             mode: MountMode::ReadWrite,
             cache: Sectors::new(1 << 16),
@@ -66,7 +66,7 @@ impl Settings {
             redundancy: RedundancyComes::Together,
             update: Update::Sooner,
             kind: FileKind::Auto,
-            kernel,
+            choices: choices.into(),
             rules: Rules::ALL,
         }
     }

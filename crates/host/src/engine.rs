@@ -46,6 +46,7 @@ use levelhead_array::{
 };
 use levelhead_block::{Command, Data, Outcome, Payload, Piece, Pool, Reply, Request};
 use levelhead_bytes::Buffers;
+use levelhead_erasure::Measured;
 use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos, Sectors};
 
 use self::control::Recording;
@@ -110,6 +111,8 @@ pub(crate) struct Parts {
     pub(crate) clock: Clock,
     pub(crate) array: Array,
     pub(crate) buffers: Buffers,
+    /// How redundancy is computed, and what that rests on.
+    pub(crate) arithmetic: Measured,
     pub(crate) seats: Vec<Seat>,
     /// The drives in these seats that are the engine's own.
     pub(crate) own: Own,

@@ -22,6 +22,7 @@
 
 #![deny(unsafe_code)]
 
+mod arithmetic;
 mod assemble;
 mod backend;
 mod bell;
@@ -72,6 +73,7 @@ mod uring;
 mod walk;
 mod watch;
 
+pub use arithmetic::{MEASURING_MAX, arithmetic};
 pub use assemble::{
     Assembled, Recovery, array_of, array_of_member, assemble, assemble_with_spares,
 };

@@ -17,7 +17,7 @@ use levelhead_array::{
 use levelhead_block::{BlockService, Done, Request};
 use levelhead_bytes::Buffers;
 use levelhead_drive::QUEUE_DEPTH_MAX;
-use levelhead_erasure::Kernel;
+use levelhead_erasure::Measured;
 use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, Nanos, Sectors};
 
@@ -53,9 +53,9 @@ pub struct ServeOptions {
     pub order: HostOrder,
     /// How commands reach files and block devices.
     pub io: Io,
-    /// Which code does the arithmetic. One that the processor lacks the instructions for is replaced by
-    /// the portable one.
-    pub kernel: Kernel,
+    /// How redundancy is computed, and what that rests on. A kernel that the processor lacks the
+    /// instructions for is replaced by the portable one.
+    pub arithmetic: Measured,
     /// What clients may have in flight.
     pub bound: Bound,
     /// What is left to chance in the array itself; emulated drives have seeds of their own.
@@ -135,12 +135,13 @@ impl Assembled {
         let back = self.returning.iter().map(|back| replacing::take_back(launch, back));
         let returning = back.collect::<Result<Vec<Comeback>, HostError>>()?;
         let (inputs, inbox) = inbox::open(bell);
-        let buffers = Buffers::new(options.kernel);
+        let buffers = Buffers::new(options.arithmetic.choices);
         let log = Arc::new(EventLog::default());
         let mut parts = Parts {
             clock,
             array,
             buffers,
+            arithmetic: options.arithmetic,
             seats,
             own,
             gate: Arc::clone(&gate),
@@ -400,6 +401,8 @@ mod tests {
     use levelhead_units::{Extent, Lba};
     use tempfile::TempDir;
 
+    use levelhead_erasure::Kernel;
+
     use super::*;
     use crate::assemble::assemble;
     use crate::backend::Member;
@@ -470,7 +473,7 @@ mod tests {
             window: 4,
             order: HostOrder::Elevator,
             io: Io::Threads,
-            kernel: Kernel::Naive,
+            arithmetic: Kernel::Naive.into(),
             bound: Bound::DEFAULT,
             seed: 1,
             patience: Patience { silent: Nanos::new(patience.get() / 2), lost: patience },
@@ -514,7 +517,7 @@ mod tests {
             window: 4,
             order: HostOrder::Elevator,
             io: Io::Threads,
-            kernel: Kernel::Naive,
+            arithmetic: Kernel::Naive.into(),
             bound: Bound::DEFAULT,
             seed: 1,
             patience: Patience::DEFAULT,

@@ -11,6 +11,7 @@ use levelhead_array::{
     RebuildProgress, RebuildWish, Resync, Spec, VerifyStatus,
 };
 use levelhead_block::Health;
+use levelhead_erasure::Measured;
 use levelhead_stats::Summary;
 use levelhead_units::{Instant, Lba, Ratio, Sectors};
 
@@ -67,6 +68,8 @@ pub struct Status {
     pub answered: [Answered; Operation::ALL.len()],
     /// What its own buffers take.
     pub buffers: Sectors,
+    /// How it computes redundancy, and what that rests on.
+    pub arithmetic: Measured,
     /// What happened, the last [`EVENTS_MAX`](crate::EVENTS_MAX) times.
     pub events: Vec<NumberedEvent>,
     /// How often each thing has happened since it was started, by its name.

@@ -203,7 +203,7 @@ impl Setting {
             window: 4,
             order: HostOrder::Elevator,
             io: Io::Threads,
-            kernel: Kernel::Naive,
+            arithmetic: Kernel::Naive.into(),
             bound,
             seed: 1,
             patience: Patience { silent: Nanos::new(patience.get() / 2), lost: patience },

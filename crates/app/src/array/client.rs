@@ -325,6 +325,9 @@ impl Show for StatusJson {
         if self.scrub.state != "idle" {
             text.push_str(&format!("{}\n", self.scrub.sentence()));
         }
+        for class in &self.arithmetic {
+            text.push_str(&format!("{}\n", class.sentence()));
+        }
         for event in &self.events {
             text.push_str(&format!("{}\n", event.sentence()));
         }

@@ -8,6 +8,7 @@ use levelhead_array::{
     CopyProgress, Counter, Counters, DamagedSummary, JournalStatus, RebuildProgress, Resync,
     VerifyStatus,
 };
+use levelhead_erasure::{Measured, MeasuredClass};
 use levelhead_host::{ArrayState, Damaged, DriveState, EventsSince, FoundRange, Status};
 use levelhead_units::{Bytes, Nanos, Ratio};
 use serde::{Deserialize, Serialize};
@@ -223,6 +224,9 @@ pub(crate) struct StatusJson {
     pub(crate) p99_ms: f64,
     pub(crate) max_ms: f64,
     pub(crate) drives: Vec<DriveJson>,
+    /// How redundancy is computed, for each class of computations.
+    #[serde(default)]
+    pub(crate) arithmetic: Vec<ArithmeticJson>,
     pub(crate) events: Vec<EventJson>,
     /// When this was so, since the array was started.
     pub(crate) at_seconds: f64,
@@ -236,6 +240,50 @@ impl StatusJson {
     pub(crate) fn counted(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let known = Counters::default().table().map(|counter| counter.name);
         known.filter_map(|name| Some((name, self.counters.get(name)?.as_u64()?)))
+    }
+}
+
+/// How one class of computations is done.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct ArithmeticJson {
+    /// `few`, `many`, `many-by-many` or `tower`.
+    pub(crate) class: String,
+    pub(crate) kernel: String,
+    /// The kernel, the order of the sources, the width, what is fetched ahead and how results are stored.
+    pub(crate) choice: String,
+    /// How many choices were compared; 1 where nothing was measured.
+    pub(crate) compared: usize,
+    /// Bytes of sources a second when it was measured; null where it was not.
+    pub(crate) bytes_per_second: Option<f64>,
+    /// The same with what is taken unmeasured.
+    pub(crate) unmeasured_bytes_per_second: Option<f64>,
+}
+
+/// How redundancy is computed.
+pub(super) fn arithmetic(measured: &Measured) -> Vec<ArithmeticJson> {
+    let of_class = |class: &MeasuredClass| ArithmeticJson {
+        class: class.class.to_string(),
+        kernel: class.choice.kernel.to_string(),
+        choice: class.choice.to_string(),
+        compared: class.choice_count,
+        bytes_per_second: class.bytes_per_second.map(f64::round),
+        unmeasured_bytes_per_second: class.unmeasured_bytes_per_second.map(f64::round),
+    };
+    measured.classes.iter().map(of_class).collect()
+}
+
+impl ArithmeticJson {
+    pub(crate) fn sentence(&self) -> String {
+        let Self { class, choice, compared, bytes_per_second, unmeasured_bytes_per_second, .. } =
+            self;
+        match (bytes_per_second, unmeasured_bytes_per_second) {
+            (Some(bytes), Some(unmeasured)) => format!(
+                "redundancy, {class}: {choice}; {:.1} GB/s, the fastest of {compared}, {:.1} unmeasured",
+                bytes / 1e9,
+                unmeasured / 1e9
+            ),
+            (None, _) | (_, None) => format!("redundancy, {class}: {choice}; not measured"),
+        }
     }
 }
 
@@ -398,6 +446,7 @@ impl From<&Status> for StatusJson {
             p99_ms: millis(status.latency.p99),
             max_ms: millis(status.latency.max),
             drives: drives.collect(),
+            arithmetic: arithmetic(&status.arithmetic),
             events: status.events.iter().map(EventJson::from).collect(),
             at_seconds: status.at.as_nanos() as f64 / 1e9,
             counters: by_name(status.counters.table()),

@@ -31,7 +31,7 @@ pub use events::Tell;
 pub use follow::{Events, Heard, events};
 pub use list::{Listed, list};
 pub use salvage::{Salvage, SalvagedArray, salvage};
-pub use serve::{Audience, Serve, Serving, serve};
+pub use serve::{Audience, Serve, Serving, kernel_help, serve};
 pub use service::{Notice, Service, stop_bound};
 pub use verbs::{Make, OFFERS, Offer, ScrubWhat, Verb};
 pub use watch::{Watch, watch};

@@ -18,6 +18,7 @@ use serde::Serialize;
 use super::drives::{Allowed, Drives};
 use super::event_json::Priority;
 use super::events::Tell;
+use super::messages::arithmetic;
 use super::metrics::{Devices, Scrapes};
 use super::service::{Pulse, Service, stop_bound};
 use super::snapshot::Snapshots;
@@ -79,6 +80,28 @@ pub(super) fn kernel(asked: Option<Kernel>) -> Result<Kernel, AppError> {
         }
         asked => Ok(asked.unwrap_or_else(Kernel::best)),
     }
+}
+
+/// What `--kernel help` says: which kernels there are, which this processor has, and which ways of them
+/// were the fastest here just now.
+pub fn kernel_help() -> String {
+    let mut text = String::from("Kernels, the slowest first; all give the same bytes:\n");
+    for kernel in Kernel::ALL {
+        let here = match kernel.is_available() {
+            true => "",
+            false => " (not on this processor)",
+        };
+        text.push_str(&format!("  {kernel}{here}\n"));
+    }
+    let measured = levelhead_host::arithmetic(None);
+    text.push_str(&format!(
+        "Measured from memory, in {:.1} ms:\n",
+        measured.took.as_secs_f64() * 1e3
+    ));
+    for class in arithmetic(&measured) {
+        text.push_str(&format!("  {}\n", class.sentence()));
+    }
+    text
 }
 
 /// An array that has begun to serve.
@@ -161,7 +184,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// Serves until `stop` is wished.
 pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), AppError> {
     let Audience { begun, ready, tell, progress, service } = audience;
-    let kernel = kernel(ask.kernel)?;
+    kernel(ask.kernel)?;
     let (spares, mut no_spares) = spares(&ask.spares);
     let assembled = ask.drives.wait_and_assemble(&spares, ask.allowed, &|sentence| {
         tell(Priority::Warning, sentence);
@@ -212,7 +235,7 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
         bound: BOUND,
         io: ask.io,
         fast_fail: ask.fast_fail,
-        kernel,
+        arithmetic: levelhead_host::arithmetic(ask.kernel),
         seed: ask.seed,
         patience: patience(ask.lost_after),
         verify: ask.verify,

@@ -93,7 +93,7 @@ pub(super) mod tests {
             window: 32,
             order: HostOrder::Elevator,
             io: Io::Threads,
-            kernel: Kernel::best(),
+            arithmetic: Kernel::best().into(),
             bound: Bound { requests: 8, sectors: Sectors::new(1024) },
             seed: 1,
             patience: Patience::DEFAULT,

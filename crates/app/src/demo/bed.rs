@@ -207,7 +207,7 @@ impl Bed {
             order: ORDER,
             bound: Bound { requests: 1024, sectors: Sectors::new(1 << 16) },
             io: Io::Best,
-            kernel: Kernel::best(),
+            arithmetic: Kernel::best().into(),
             seed: self.seed,
             patience: Patience::DEFAULT,
             on_event: None,

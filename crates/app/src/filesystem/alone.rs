@@ -6,7 +6,6 @@ use std::time;
 
 use levelhead_block::adapter::Waiting;
 use levelhead_block::{BlockDevice, Command, RequestId};
-use levelhead_erasure::Kernel;
 use levelhead_fs::{
     Action, Answer, Caller, Event, Filesystem, Moment, MountMode, Request, Settings, Status,
     Submit, What,
@@ -58,7 +57,7 @@ impl Alone {
                 superblock.read_only
             )));
         }
-        let settings = Settings { mode, ..Settings::new(Kernel::best()) };
+        let settings = Settings { mode, ..Settings::new(levelhead_host::arithmetic(None).choices) };
         let core = Filesystem::new(Instant::ZERO, superblock, settings);
         let device = Waiting::new(Arc::clone(&drive));
         let (inside, answers) = (VecDeque::new(), VecDeque::new());

@@ -6,7 +6,6 @@ use std::thread;
 use std::time::Instant;
 
 use levelhead_block::BlockService;
-use levelhead_erasure::Kernel;
 use levelhead_fs::{Event, FileKind, Filesystem, MountMode, Settings};
 use levelhead_fuse::{Flags, Options, Served, Serving, Source, WriteCache, attach, detach, serve};
 use levelhead_host::LoneDrive;
@@ -78,7 +77,12 @@ impl MountOptions {
             true => MountMode::ReadOnly,
             false => MountMode::ReadWrite,
         };
-        Settings { mode, cache: self.cache, kind: self.kind, ..Settings::new(Kernel::best()) }
+        Settings {
+            mode,
+            cache: self.cache,
+            kind: self.kind,
+            ..Settings::new(levelhead_host::arithmetic(None).choices)
+        }
     }
 
     fn set(&mut self, option: &str) -> Result<(), String> {

@@ -1,16 +1,18 @@
 //! `levelhead array ..`.
 
+use std::ffi::OsStr;
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use clap::error::ErrorKind;
-use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
+use clap::builder::TypedValueParser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use levelhead_app::array::{
     Allowed, Assemble, Audience, Check, Create, Degraded, Drives, Events, Heard, Make, Notice,
     OFFERS, Salvage, ScrubWhat, Serve, Service, Serving, Verb, Watch, ask, check, create, events,
-    list, salvage, serve, watch, would_serve,
+    kernel_help, list, salvage, serve, watch, would_serve,
 };
 use levelhead_app::{AppError, Stop};
 use levelhead_array::{HostOrder, Policy, Spec, VerifySettings, VerifyWrites};
@@ -134,13 +136,38 @@ impl DrivesArgs {
     }
 }
 
+/// Takes a kernel's name, and shows all there is to know about them for `help`.
+#[derive(Clone)]
+struct KernelParser;
+
+impl TypedValueParser for KernelParser {
+    type Value = Kernel;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<Kernel, clap::Error> {
+        if value == "help" {
+            // Whatever else is missing on the command line, it ends here. See `main::refuse`.
+            let mut help = clap::Error::new(ErrorKind::DisplayHelp);
+            help.insert(ContextKind::Custom, ContextValue::String(kernel_help()));
+            return Err(help);
+        }
+        clap::builder::StringValueParser::new()
+            .try_map(|name| name.parse::<Kernel>())
+            .parse_ref(command, arg, value)
+    }
+}
+
 #[derive(Args)]
 #[command(after_help = "The exit code is 1 if anything is found that is wrong.")]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     drives: DrivesArgs,
     /// Which code does the arithmetic, as for serve
-    #[arg(long, env = "LEVELHEAD_KERNEL", hide_env_values = true)]
+    #[arg(long, env = "LEVELHEAD_KERNEL", hide_env_values = true, value_parser = KernelParser)]
     kernel: Option<Kernel>,
 }
 
@@ -153,7 +180,7 @@ pub(crate) struct SalvageArgs {
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
     /// Which code does the arithmetic, as for serve
-    #[arg(long, env = "LEVELHEAD_KERNEL", hide_env_values = true)]
+    #[arg(long, env = "LEVELHEAD_KERNEL", hide_env_values = true, value_parser = KernelParser)]
     kernel: Option<Kernel>,
 }
 
@@ -192,9 +219,9 @@ pub(crate) struct ServeArgs {
     /// is left to lose, at the end, and at the next start after a crash
     #[arg(long, value_name = "WAYS", default_value = "command")]
     fast_fail: FastFail,
-    /// Which code computes redundancy: naive, portable, avx2, avx2-gfni or avx512-gfni; the fastest
-    /// of this processor if not given
-    #[arg(long, env = "LEVELHEAD_KERNEL", hide_env_values = true)]
+    /// Which code computes redundancy: naive, portable, avx2, avx2-gfni or avx512-gfni; if not given, the one
+    /// that is measured to be the fastest here. `help` shows them all, and what is measured
+    #[arg(long, env = "LEVELHEAD_KERNEL", hide_env_values = true, value_parser = KernelParser)]
     kernel: Option<Kernel>,
     /// A program to run, without a shell, for each event: a drive that is lost, slow, sits out or is read
     /// again, a resync, the array's start and its end; it gets one line of JSON on its standard input

@@ -4,10 +4,11 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m256i, _MM_HINT_ET0, _MM_HINT_T0, _mm_load_si128, _mm_prefetch, _mm256_and_si256,
-    _mm256_broadcastsi128_si256, _mm256_gf2p8affine_epi64_epi8, _mm256_loadu_si256,
-    _mm256_set1_epi8, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_shuffle_epi8,
-    _mm256_srli_epi64, _mm256_storeu_si256, _mm256_xor_si256,
+    __m256i, _MM_HINT_ET0, _MM_HINT_T0, _MM_HINT_T1, _mm_load_si128, _mm_prefetch,
+    _mm256_and_si256, _mm256_broadcastsi128_si256, _mm256_gf2p8affine_epi64_epi8,
+    _mm256_loadu_si256, _mm256_set1_epi8, _mm256_set1_epi64x, _mm256_setzero_si256,
+    _mm256_shuffle_epi8, _mm256_srli_epi64, _mm256_storeu_si256, _mm256_stream_si256,
+    _mm256_xor_si256,
 };
 
 use super::cosets::{self, Bytes, Pairs};
@@ -17,6 +18,7 @@ use super::matrix::{NIBBLES, matrix_of};
 use super::table::Table;
 use super::vector::{self, Vector};
 use super::x86::x86_engine;
+use crate::choice::{FEW, Width};
 use crate::fields::Field;
 
 /// The engine of [`Kernel::Avx2Gfni`](crate::Kernel::Avx2Gfni).
@@ -56,6 +58,12 @@ macro_rules! vector_of_32 {
         }
 
         #[inline(always)]
+        unsafe fn store_past(self, into: *mut u8) {
+            // SAFETY: the caller has a processor with AVX2, and 32 bytes at `into`, a multiple of 32.
+            unsafe { _mm256_stream_si256(into.cast(), self.0) }
+        }
+
+        #[inline(always)]
         unsafe fn xor(self, other: Self) -> Self {
             // SAFETY: the caller has a processor with AVX2.
             Self(unsafe { _mm256_xor_si256(self.0, other.0) })
@@ -74,6 +82,12 @@ macro_rules! vector_of_32 {
         }
 
         #[inline(always)]
+        unsafe fn prefetch_far(at: *const u8) {
+            // SAFETY: a prefetch never faults, whatever the address.
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
+        }
+
+        #[inline(always)]
         unsafe fn prefetch(at: *const u8) {
             // SAFETY: a prefetch never faults, whatever the address.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
@@ -84,6 +98,7 @@ macro_rules! vector_of_32 {
 // SAFETY: `load` and `store` access 32 bytes without any demand on alignment.
 unsafe impl Vector for Affine {
     const WIDTH_8: usize = 2;
+    const NARROW_8: usize = 1;
     type Spread = __m256i;
     type Prepared = Self;
 
@@ -98,6 +113,17 @@ unsafe impl Vector for Affine {
     unsafe fn spread(element: u8) -> __m256i {
         // SAFETY: the caller has a processor with AVX2.
         unsafe { _mm256_set1_epi64x(matrix_of(element) as i64) }
+    }
+
+    #[inline(always)]
+    fn factor(element: u8) -> u64 {
+        matrix_of(element)
+    }
+
+    #[inline(always)]
+    unsafe fn spread_factor(at: *const u64) -> __m256i {
+        // SAFETY: the caller has a processor with AVX2, and a factor there.
+        unsafe { _mm256_set1_epi64x(at.read() as i64) }
     }
 
     #[inline(always)]
@@ -116,6 +142,7 @@ unsafe impl Vector for Affine {
 // SAFETY: `load` and `store` access 32 bytes without any demand on alignment.
 unsafe impl Vector for Shuffle {
     const WIDTH_8: usize = 1;
+    const NARROW_8: usize = 1;
     /// The products of low nibbles, and those of high ones.
     type Spread = [__m256i; 2];
     /// The low nibbles, and the high ones.
@@ -143,6 +170,17 @@ unsafe impl Vector for Shuffle {
                 _mm256_broadcastsi128_si256(_mm_load_si128(tables.add(1))),
             ]
         }
+    }
+
+    #[inline(always)]
+    fn factor(element: u8) -> u64 {
+        element.into()
+    }
+
+    #[inline(always)]
+    unsafe fn spread_factor(at: *const u64) -> [__m256i; 2] {
+        // SAFETY: the caller has a processor with AVX2, and a factor there.
+        unsafe { Self::spread(at.read() as u8) }
     }
 
     #[inline(always)]

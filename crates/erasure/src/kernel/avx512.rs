@@ -5,9 +5,9 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m512i, _MM_HINT_ET0, _MM_HINT_T0, _mm_prefetch, _mm512_gf2p8affine_epi64_epi8,
+    __m512i, _MM_HINT_ET0, _MM_HINT_T0, _MM_HINT_T1, _mm_prefetch, _mm512_gf2p8affine_epi64_epi8,
     _mm512_loadu_si512, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_storeu_si512,
-    _mm512_ternarylogic_epi64, _mm512_xor_si512,
+    _mm512_stream_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
 };
 
 use super::cosets::{self, Bytes, Pairs};
@@ -17,6 +17,7 @@ use super::matrix::matrix_of;
 use super::table::Table;
 use super::vector::{self, Vector};
 use super::x86::x86_engine;
+use crate::choice::{FEW, Width};
 use crate::fields::Field;
 
 /// The engine of [`Kernel::Avx512Gfni`](crate::Kernel::Avx512Gfni).
@@ -32,6 +33,7 @@ const XOR3: i32 = 0x96;
 unsafe impl Vector for Zmm {
     const SIZE: usize = 64;
     const WIDTH_8: usize = 4;
+    const NARROW_8: usize = 2;
     const WIDTH_16: usize = 2;
     type Spread = __m512i;
     type Prepared = Self;
@@ -52,6 +54,12 @@ unsafe impl Vector for Zmm {
     unsafe fn store(self, into: *mut u8) {
         // SAFETY: the caller has a processor with AVX-512, and 64 bytes at `into`.
         unsafe { _mm512_storeu_si512(into.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_past(self, into: *mut u8) {
+        // SAFETY: the caller has a processor with AVX-512, and 64 bytes at `into`, a multiple of 64.
+        unsafe { _mm512_stream_si512(into.cast(), self.0) }
     }
 
     #[inline(always)]
@@ -78,6 +86,17 @@ unsafe impl Vector for Zmm {
     }
 
     #[inline(always)]
+    fn factor(element: u8) -> u64 {
+        matrix_of(element)
+    }
+
+    #[inline(always)]
+    unsafe fn spread_factor(at: *const u64) -> __m512i {
+        // SAFETY: the caller has a processor with AVX-512, and a factor there.
+        unsafe { _mm512_set1_epi64(at.read() as i64) }
+    }
+
+    #[inline(always)]
     unsafe fn spread_nth(table: Table, n: usize) -> __m512i {
         // SAFETY: the caller has a processor with AVX-512, and the table has a multiplier `n`.
         unsafe { _mm512_set1_epi64(table.matrices.add(n).read() as i64) }
@@ -93,6 +112,12 @@ unsafe impl Vector for Zmm {
     unsafe fn prefetch_to_write(at: *const u8) {
         // SAFETY: a prefetch never faults, whatever the address.
         unsafe { _mm_prefetch::<_MM_HINT_ET0>(at.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn prefetch_far(at: *const u8) {
+        // SAFETY: a prefetch never faults, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
     }
 
     #[inline(always)]

@@ -2,19 +2,25 @@
 //!
 //! As there, the symbols are worked on block by block, and for each block the sums of all rows stay in
 //! the first-level cache. A coset takes the place of a group; sources that lie in no coset come last, by
-//! the matrix.
+//! the matrix. With sources in turn a coset takes the place of a chunk: all of its run goes through the
+//! transform, block by block, before the next one's.
 
 use std::ops::Range;
 
 use super::engine::{
-    Coset, Engine, Evaluation, Form, Job, Moment, SUMS_SIZE, Scratch, Sums, Transformed,
+    Ahead, Coset, Engine, Evaluation, Form, Job, Moment, Runs, SUMS_SIZE, Sums, Transformed,
 };
-use super::groups::add_sources;
+use super::groups::{Part, add_together};
+use super::scratch::Scratch;
+use crate::choice::{Choice, Order, RUN};
 use crate::tower;
 use crate::transform;
 
 /// The most bytes of a block of a transform.
 const TRANSFORM_BLOCK_MAX: usize = 1024;
+
+/// Bytes of all sums with sources in turn: they stay in the second-level cache.
+const TRANSFORM_SUMS_IN_TURN: usize = 80 * 1024;
 
 /// Symbols of the largest transform.
 const COSET_MAX: usize = 1 << transform::LOG_MAX;
@@ -56,6 +62,7 @@ impl<'a> Gathered<'a> {
 
 /// [`driver::pass`](super::driver::pass) by a transform.
 pub(super) fn pass<E: Engine>(
+    choice: Choice,
     job: Job<'_>,
     transformed: &Transformed<'_>,
     rows: Range<usize>,
@@ -64,55 +71,90 @@ pub(super) fn pass<E: Engine>(
 ) {
     let Transformed { transform, columns, rows: row_numbers } = transformed;
     let (field, log, size) = (transform.field, transform.log, 1 << transform.log);
-    let stride = TRANSFORM_BLOCK_MAX.min(SUMS_SIZE / size / tower::BLOCK_SIZE * tower::BLOCK_SIZE);
-    let mut scratch = [const { Scratch([0; SUMS_SIZE]) }; 2];
-    let [acc, tile] = &mut scratch;
-    let (acc, tile) = (&mut acc.0[..size * stride], &mut tile.0[..size * stride]);
+    let room = (SUMS_SIZE / size - E::PAD) / tower::BLOCK_SIZE * tower::BLOCK_SIZE;
+    let block_size = TRANSFORM_BLOCK_MAX.min(room);
+    let run_size = match choice.order {
+        Order::Together => block_size,
+        Order::InTurn => {
+            let mut run_size = RUN;
+            while size * (run_size + E::PAD) > TRANSFORM_SUMS_IN_TURN {
+                run_size /= 2;
+            }
+            run_size
+        }
+    };
+    let (stride, tile_stride) = (run_size + E::PAD, block_size + E::PAD);
+    let mut scratch = Scratch::<TRANSFORM_SUMS_IN_TURN>::new();
+    let mut tile = Scratch::<SUMS_SIZE>::new();
+    let tile = tile.zeros(size * tile_stride);
     let zeros = [0; TRANSFORM_BLOCK_MAX];
     let covered = (0..job.sources.len())
         .rev()
         .find(|&n| columns.get(n) < transform.covered)
         .map_or(0, |last| last + 1);
-    let mut at = bytes.start;
     let mut gathered = Gathered::new(job, transformed, covered, 0);
-    while at < bytes.end {
-        let block = at..bytes.end.min(at + stride);
-        acc.fill(0);
+    if choice.order == Order::InTurn && choice.ahead > 0 {
+        let first = bytes.start..bytes.end.min(bytes.start + run_size);
+        job.sources[gathered.sources.clone()].iter().for_each(|s| E::fetch_far(&s[first.clone()]));
+    }
+    for start in bytes.clone().step_by(run_size) {
+        let run = start..bytes.end.min(start + run_size);
+        let per_source = run.len().div_ceil(block_size);
+        let acc = scratch.zeros(size * stride);
+        let blocks = || run.clone().step_by(block_size).map(|at| at..run.end.min(at + block_size));
         loop {
             let after = gathered.sources.end;
             let is_last = after == covered;
-            let (first, next_start) = if is_last { (0, block.end) } else { (after, block.start) };
+            let (first, next_start) = if is_last { (0, run.end) } else { (after, run.start) };
             let next = Gathered::new(job, transformed, covered, first);
-            if is_last {
-                finish(block.clone(), Moment::Soon);
+            if is_last && choice.order == Order::Together {
+                finish(run.clone(), Moment::Soon);
             }
-            E::coset(Coset {
-                field,
-                log,
-                factors: transform.coset(gathered.coset),
-                sources: gathered.symbols(size),
-                start: block.start,
-                size: block.len(),
-                zeros: &zeros[..block.len()],
-                next: next.symbols(size),
-                next_start,
-                acc,
-                tile,
-                stride,
-            });
+            for (n, block) in blocks().enumerate() {
+                let ahead = match (choice.ahead, choice.order) {
+                    (0, _) => Ahead::Nothing,
+                    (_, Order::Together) => {
+                        Ahead::Next { sources: next.symbols(size), start: next_start }
+                    }
+                    (_, Order::InTurn) => Ahead::Runs(Runs {
+                        sources: job.sources,
+                        start: run.start,
+                        size: block_size,
+                        per_source,
+                        first: after * per_source + n * size,
+                    }),
+                };
+                E::coset(Coset {
+                    field,
+                    log,
+                    factors: transform.coset(gathered.coset),
+                    sources: gathered.symbols(size),
+                    start: block.start,
+                    size: block.len(),
+                    zeros: &zeros[..block.len()],
+                    ahead,
+                    acc: &mut acc[block.start - run.start..],
+                    stride,
+                    tile: &mut *tile,
+                    tile_stride,
+                });
+            }
             gathered = next;
             if is_last {
                 break;
             }
         }
         let factors = transform.evaluation();
-        E::evaluate(Evaluation { field, log, factors, size: block.len(), acc, stride });
+        for block in blocks() {
+            let acc = &mut acc[block.start - run.start..];
+            E::evaluate(Evaluation { field, log, factors, size: block.len(), acc, stride });
+        }
         for row in 0..rows.len() {
             let from = row_numbers.get(row) * stride;
-            acc.copy_within(from..from + block.len(), row * stride);
+            acc.copy_within(from..from + run.len(), row * stride);
         }
-        add_sources::<E>(job, covered, rows.clone(), block.clone(), acc, stride, || {});
-        finish(block.clone(), Moment::Done(&Sums { form: Form::Symbols, acc, stride }));
-        at = block.end;
+        let part = Part { rows: rows.clone(), bytes: run.clone(), acc: &mut *acc, stride };
+        add_together::<E>(choice, job, covered, part, || {});
+        finish(run.clone(), Moment::Done(&Sums { form: Form::Symbols, acc, stride }));
     }
 }

@@ -13,7 +13,7 @@
 
 use super::engine::{Coset, Evaluation};
 use super::table::Table;
-use super::vector::{HALF, LINE_SIZE, Vector};
+use super::vector::{Fetch, HALF, Vector};
 use crate::tower;
 use crate::transform::RUN;
 
@@ -36,7 +36,7 @@ pub(super) unsafe trait Lane: Copy {
     fn offset(at: usize) -> usize;
     unsafe fn load(from: *const u8) -> Self;
     unsafe fn store(self, into: *mut u8);
-    unsafe fn fetch(at: *const u8);
+    unsafe fn fetch(ahead: &Fetch<RUN>, at: usize, count: usize);
     unsafe fn xor(self, other: Self) -> Self;
     unsafe fn xor3(self, second: Self, third: Self) -> Self;
     /// Times multiplier `n` of the table.
@@ -78,9 +78,9 @@ unsafe impl<V: Vector> Lane for Bytes<V> {
     }
 
     #[inline(always)]
-    unsafe fn fetch(at: *const u8) {
-        // SAFETY: fetching ahead accesses nothing.
-        unsafe { V::prefetch(at) }
+    unsafe fn fetch(ahead: &Fetch<RUN>, at: usize, count: usize) {
+        // SAFETY: by the caller.
+        unsafe { ahead.fetch::<V>(0..RUN, at, count) }
     }
 
     #[inline(always)]
@@ -141,12 +141,9 @@ unsafe impl<V: Vector> Lane for Pairs<V> {
     }
 
     #[inline(always)]
-    unsafe fn fetch(at: *const u8) {
-        // SAFETY: fetching ahead accesses nothing.
-        unsafe {
-            V::prefetch(at);
-            V::prefetch(at.wrapping_add(LINE_SIZE));
-        }
+    unsafe fn fetch(ahead: &Fetch<RUN>, at: usize, count: usize) {
+        // SAFETY: by the caller.
+        unsafe { ahead.fetch::<V>(0..RUN, at, count) }
     }
 
     #[inline(always)]
@@ -216,16 +213,17 @@ unsafe fn products<V: Vector>(pairs: Pairs<V>, table: Table, n: usize) -> [[V; 2
 /// The processor has the instructions of the lane.
 #[inline(always)]
 pub(super) unsafe fn coset<L: Lane, const RUNS: usize, const W: usize>(coset: Coset<'_>) {
-    let Coset { start, size, stride, .. } = coset;
+    let Coset { start, size, stride, tile_stride, .. } = coset;
     let count = RUN * RUNS;
-    assert!(count <= SIZE_MAX && coset.sources.len() == count && coset.next.len() == count);
+    assert!(count <= SIZE_MAX && coset.sources.len() == count);
     let end = start.checked_add(size).expect("within memory");
     assert!(coset.sources.iter().all(|source| source.is_empty() || end <= source.len()));
     assert!(size <= coset.zeros.len());
     assert!(size.is_multiple_of(L::SIZE) && size.is_multiple_of(block::<L>()));
     assert!(start.is_multiple_of(block::<L>()));
-    assert!(size <= stride && count * stride <= coset.acc.len());
-    assert!(count * stride <= coset.tile.len());
+    // The sums of a block may lie anywhere in those of a run, so the last ones may end early.
+    assert!(size <= stride && (count - 1) * stride + size <= coset.acc.len());
+    assert!(size <= tile_stride && count * tile_stride <= coset.tile.len());
     assert!(coset.factors.elements.len() == (2 * count - 1) * L::FACTOR_LEN);
     assert!(coset.factors.matrices.len() == coset.factors.elements.len());
     let table = Table::new(coset.factors);
@@ -236,27 +234,23 @@ pub(super) unsafe fn coset<L: Lane, const RUNS: usize, const W: usize>(coset: Co
     unsafe {
         for run in 0..RUNS {
             let mut sources = [coset.sources[0].as_ptr(); RUN];
-            let mut next = sources;
             for n in 0..RUN {
                 let source = coset.sources[run * RUN + n];
                 sources[n] = match source.is_empty() {
                     true => coset.zeros.as_ptr(),
                     false => source.as_ptr().add(start),
                 };
-                next[n] = match coset.sources.get((run + 1) * RUN + n) {
-                    Some(next) => next.as_ptr().wrapping_add(start),
-                    None => coset.next[n].as_ptr().wrapping_add(coset.next_start),
-                };
             }
+            let ahead = Fetch::new(&coset.ahead, coset.sources, run * RUN, start, size);
             let table = table.skip(run * (2 * RUN - 1) * L::FACTOR_LEN);
-            let tile = tile.wrapping_add(run * RUN * stride);
+            let tile = tile.wrapping_add(run * RUN * tile_stride);
             let mut step = 0;
             while step + W * L::SIZE <= size {
-                first_layers::<L, W>(&sources, &next, step, table, tile, stride);
+                first_layers::<L, W>(&sources, &ahead, step, table, tile, tile_stride);
                 step += W * L::SIZE;
             }
             while step < size {
-                first_layers::<L, 1>(&sources, &next, step, table, tile, stride);
+                first_layers::<L, 1>(&sources, &ahead, step, table, tile, tile_stride);
                 step += L::SIZE;
             }
         }
@@ -264,13 +258,14 @@ pub(super) unsafe fn coset<L: Lane, const RUNS: usize, const W: usize>(coset: Co
         for n in 0..RUN {
             let mut step = 0;
             while step < size {
-                let at = n * stride + L::offset(step);
+                let offset = L::offset(step);
                 step += L::SIZE;
-                let mut lanes = [L::load(tile.add(at)); RUNS];
+                let tile = tile.add(n * tile_stride + offset);
+                let mut lanes = [L::load(tile); RUNS];
                 for run in 1..RUNS {
-                    lanes[run] = L::load(tile.add(run * RUN * stride + at));
+                    lanes[run] = L::load(tile.add(run * RUN * tile_stride));
                 }
-                interpolate::<L, RUNS>(lanes, table, acc.add(at), RUN * stride);
+                interpolate::<L, RUNS>(lanes, table, acc.add(n * stride + offset), RUN * stride);
             }
         }
     }
@@ -284,7 +279,7 @@ pub(super) unsafe fn coset<L: Lane, const RUNS: usize, const W: usize>(coset: Co
 #[inline(always)]
 unsafe fn first_layers<L: Lane, const W: usize>(
     sources: &[*const u8; RUN],
-    next: &[*const u8; RUN],
+    ahead: &Fetch<RUN>,
     step: usize,
     table: Table,
     tile: *mut u8,
@@ -298,11 +293,7 @@ unsafe fn first_layers<L: Lane, const W: usize>(
                 lanes[w][n] = L::load(sources[n].add(L::offset(step + w * L::SIZE)));
             }
         }
-        for n in 0..RUN {
-            for w in 0..W {
-                L::fetch(next[n].wrapping_add(L::offset(step + w * L::SIZE)));
-            }
-        }
+        L::fetch(ahead, step, W * L::SIZE);
         for n in 0..RUN {
             for w in 0..W {
                 lanes[w][n] = lanes[w][n].times(table, n);
@@ -399,7 +390,7 @@ unsafe fn interpolate<L: Lane, const N: usize>(
 pub(super) unsafe fn evaluate<L: Lane, const RUNS: usize>(job: Evaluation<'_>) {
     let count = RUN * RUNS;
     assert!(job.size.is_multiple_of(L::SIZE) && job.size.is_multiple_of(block::<L>()));
-    assert!(job.size <= job.stride && count * job.stride <= job.acc.len());
+    assert!(job.size <= job.stride && (count - 1) * job.stride + job.size <= job.acc.len());
     assert!(job.factors.elements.len() == (count - 1) * L::FACTOR_LEN);
     assert!(job.factors.matrices.len() == job.factors.elements.len());
     let table = Table::new(job.factors);

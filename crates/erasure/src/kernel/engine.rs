@@ -6,15 +6,23 @@
 
 use std::ops::Range;
 
+use super::scratch::Scratch;
+use crate::choice::{Choice, RUN, Stores, Width};
 use crate::fields::Field;
 use crate::transform::{FactorsRef, Transform};
 
 /// The most rows of a pass.
 pub(crate) const ROWS_MAX: usize = 32;
 
-/// Bytes of all sums of a pass together: they stay in a first-level cache of 32 KiB with room for
-/// the sources of a group.
+/// Bytes of all sums of a pass together with sources together: they stay in a first-level cache of
+/// 32 KiB with room for the sources of a group.
 pub(super) const SUMS_SIZE: usize = 30 * 1024;
+
+/// The same with sources in turn: those of a block are in the first-level cache, all in the second.
+pub(super) const SUMS_IN_TURN: usize = 64 * 1024;
+
+/// The most numbers of an engine's factor.
+pub(super) const FACTOR_LEN_MAX: usize = 3;
 
 /// Some sources of one block: `sum[row] += elements[source][row] * sources[source]`.
 pub(super) struct Mad<'a> {
@@ -22,17 +30,65 @@ pub(super) struct Mad<'a> {
     pub(super) sources: &'a [&'a [u8]],
     pub(super) start: usize,
     pub(super) size: usize,
-    /// The symbols that come after these and where their blocks start, to be fetched already.
-    pub(super) next: &'a [&'a [u8]],
-    pub(super) next_start: usize,
+    /// What is to be fetched meanwhile.
+    pub(super) ahead: Ahead<'a>,
+    /// How much of a source is in registers at a time.
+    pub(super) width: Width,
     /// The matrix: source by source, one element for each row.
     pub(super) elements: &'a [u16],
+    /// The same as the engine's [`factors`](Engine::factors).
+    pub(super) factors: &'a [u64],
     /// Whether the elements of row 0 are all 1.
     pub(super) row_0_is_xor: bool,
     /// The sums, one every `stride` bytes.
     pub(super) acc: &'a mut [u8],
     /// Bytes from one row's sum to the next one's.
     pub(super) stride: usize,
+}
+
+/// What is fetched while some sources are worked on.
+#[derive(Clone, Copy)]
+pub(super) enum Ahead<'a> {
+    Nothing,
+    /// Of the symbols that come next as much as is worked on of these, from `start` on.
+    Next {
+        sources: &'a [&'a [u8]],
+        start: usize,
+    },
+    /// As many bytes as are worked on, in the order in which they lie in the symbols.
+    Runs(Runs<'a>),
+}
+
+/// Bytes of symbols in the order in which they lie there, as runs as long as a block.
+#[derive(Clone, Copy)]
+pub(super) struct Runs<'a> {
+    pub(super) sources: &'a [&'a [u8]],
+    /// Where the runs of a symbol start.
+    pub(super) start: usize,
+    /// Bytes of a run.
+    pub(super) size: usize,
+    /// Runs of a symbol.
+    pub(super) per_source: usize,
+    /// The first run to be fetched, counted from that of the first symbol.
+    pub(super) first: usize,
+}
+
+impl Runs<'_> {
+    /// Where a run starts, counted from the first to be fetched. Past the last symbol those of the first
+    /// ones follow, with the bytes that come after.
+    pub(super) fn address(&self, n: usize) -> *const u8 {
+        let run = self.first + n;
+        let (source, run) = (run / self.per_source, run % self.per_source);
+        let count = self.sources.len();
+        let start = self.start + run * self.size;
+        match self.sources.get(source) {
+            Some(source) => source.as_ptr().wrapping_add(start),
+            None => {
+                let after = self.start + (self.per_source + run) * self.size;
+                self.sources[source % count].as_ptr().wrapping_add(after)
+            }
+        }
+    }
 }
 
 impl Mad<'_> {
@@ -47,8 +103,19 @@ pub(super) trait Engine {
     const STEP: usize;
     /// The most bytes of a block.
     const BLOCK_MAX: usize;
-    /// Whether it does the transforms of [`crate::transform`].
-    const HAS_TRANSFORM: bool = false;
+    /// Whether it does the transforms of [`crate::transform`], and sources in turn.
+    const HAS_VECTORS: bool = false;
+    /// Bytes between the sums of two rows, and between the planes of one: so that what is worked on at a
+    /// time does not compete for the same few places of the cache.
+    const PAD: usize = 0;
+
+    /// Numbers of a factor that the engine makes of an element.
+    fn factor_len(_: Field) -> usize {
+        0
+    }
+
+    /// Elements in the form in which the engine multiplies by them.
+    fn factors(_: Field, _elements: &[u16], _into: &mut [u64]) {}
 
     /// Sources over GF(2^8).
     fn mad8(mad: Mad<'_>);
@@ -59,7 +126,7 @@ pub(super) trait Engine {
     /// Whether the engine does the whole job at once.
     fn has_few(job: &Job<'_>) -> bool;
 
-    /// The whole job, straight into the symbols. There are at most [`FEW`] sources.
+    /// The whole job, straight into the symbols. There are at most [`FEW`](crate::choice::FEW) sources.
     fn few(few: Few<'_, '_>);
 
     /// Interpolates a coset and adds its coefficients to the sums.
@@ -75,6 +142,17 @@ pub(super) trait Engine {
     /// These bytes will soon be read, and these written.
     fn fetch(_: &[u8]) {}
     fn fetch_to_write(_: &[u8]) {}
+
+    /// These bytes will be read, but not at once.
+    fn fetch_far(_: &[u8]) {}
+
+    /// Copies one buffer to another of the same length, past the cache if it can.
+    fn copy_past(into: &mut [u8], from: &[u8]) {
+        into.copy_from_slice(from);
+    }
+
+    /// After the last copy past the cache: other threads are not to see what was there before.
+    fn fence() {}
 
     /// Xors one buffer into another of the same length.
     fn xor(into: &mut [u8], from: &[u8]) {
@@ -140,10 +218,7 @@ pub(crate) enum Finish {
     Xor,
 }
 
-/// The most sources of [`Engine::few`].
-pub(super) const FEW: usize = 16;
-
-/// A job of at most [`FEW`] sources, for which nothing needs to be kept between groups.
+/// A job of at most [`FEW`](crate::choice::FEW) sources, for which nothing needs to be kept between groups.
 pub(super) struct Few<'a, 'b> {
     pub(super) job: Job<'a>,
     /// Which bytes of the symbols.
@@ -151,6 +226,7 @@ pub(super) struct Few<'a, 'b> {
     /// One symbol for each row.
     pub(super) into: &'a mut [&'b mut [u8]],
     pub(super) finish: Finish,
+    pub(super) choice: Choice,
 }
 
 /// Rows of a code's matrix and some of its columns, to be had by a transform.
@@ -191,14 +267,14 @@ pub(super) struct Coset<'a> {
     pub(super) size: usize,
     /// As many zeros.
     pub(super) zeros: &'a [u8],
-    /// The symbols that come next and where their blocks start, to be fetched already.
-    pub(super) next: &'a [&'a [u8]],
-    pub(super) next_start: usize,
+    /// What is to be fetched meanwhile.
+    pub(super) ahead: Ahead<'a>,
     /// The sums, laid out as symbols are, one every `stride` bytes.
     pub(super) acc: &'a mut [u8],
-    /// Room for as much again.
-    pub(super) tile: &'a mut [u8],
     pub(super) stride: usize,
+    /// Room for as much again, one every `tile_stride` bytes.
+    pub(super) tile: &'a mut [u8],
+    pub(super) tile_stride: usize,
 }
 
 /// The end of one block.
@@ -235,21 +311,34 @@ pub(super) struct Sums<'a> {
     pub(super) stride: usize,
 }
 
-#[repr(align(64))]
-pub(super) struct Scratch(pub(super) [u8; SUMS_SIZE]);
-
 impl Sums<'_> {
-    /// Stores the sum of a row into the bytes of a symbol, or adds it to them.
-    pub(super) fn put<E: Engine>(&self, row: usize, into: &mut [u8], finish: Finish) {
+    /// Stores the sum of a row into the bytes of a symbol, or adds it to them. Past the cache only what is
+    /// stored.
+    pub(super) fn put<E: Engine>(
+        &self,
+        row: usize,
+        into: &mut [u8],
+        finish: Finish,
+        stores: Stores,
+    ) {
         let acc = &self.acc[row * self.stride..][..self.stride];
-        match (&self.form, finish) {
-            (Form::Symbols, Finish::Store) => into.copy_from_slice(&acc[..into.len()]),
-            (Form::Symbols, Finish::Xor) => E::xor(into, &acc[..into.len()]),
-            (Form::OfEngine, Finish::Store) => {
+        match (&self.form, finish, stores) {
+            (Form::Symbols, Finish::Store, Stores::Past) => E::copy_past(into, &acc[..into.len()]),
+            (Form::Symbols, Finish::Store, Stores::Cached) => {
+                into.copy_from_slice(&acc[..into.len()]);
+            }
+            (Form::Symbols, Finish::Xor, _) => E::xor(into, &acc[..into.len()]),
+            (Form::OfEngine, Finish::Store, Stores::Past) => {
+                let mut scratch = Scratch::<RUN>::new();
+                let symbol = scratch.zeros(into.len());
+                E::fold16(acc, symbol);
+                E::copy_past(into, symbol);
+            }
+            (Form::OfEngine, Finish::Store, Stores::Cached) => {
                 into.fill(0);
                 E::fold16(acc, into);
             }
-            (Form::OfEngine, Finish::Xor) => E::fold16(acc, into),
+            (Form::OfEngine, Finish::Xor, _) => E::fold16(acc, into),
         }
     }
 }
@@ -264,6 +353,7 @@ pub(super) enum Moment<'a> {
 }
 
 /// How sums are laid out.
+#[derive(Clone, Copy)]
 pub(super) enum Form {
     /// As symbols are.
     Symbols,

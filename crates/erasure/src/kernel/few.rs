@@ -7,13 +7,10 @@
 
 use std::ops::Range;
 
-use super::engine::{FEW, Few, Finish, Job};
+use super::engine::{Few, Finish, Job};
 use super::vector::{HALF, Vector};
+use crate::choice::{FEW, Stores, Width};
 use crate::tower;
-
-/// How far ahead of the vectors in use the same symbols are fetched. Past the end of a symbol that
-/// fetches something useless, or the symbol that comes next.
-const AHEAD: usize = 512;
 
 /// Rows that are summed in registers at a time.
 const DOT_ROWS: usize = 4;
@@ -26,32 +23,64 @@ const DOT_ROWS: usize = 4;
 /// The processor has the instructions of `V`.
 #[inline(always)]
 pub(super) unsafe fn few8<V: Vector>(few: Few<'_, '_>) {
+    // SAFETY: the caller has the instructions.
+    unsafe {
+        match few.choice.width {
+            Width::Narrow => dots8::<V, 2>(few),
+            Width::Wide => dots8::<V, 4>(few),
+        }
+    }
+}
+
+/// The same, `B` vectors of a source at a time.
+///
+/// # Safety
+///
+/// The processor has the instructions of `V`.
+#[inline(always)]
+unsafe fn dots8<V: Vector, const B: usize>(few: Few<'_, '_>) {
     for first in (0..few.into.len()).step_by(DOT_ROWS) {
         let count = DOT_ROWS.min(few.into.len() - first);
         let into = &mut few.into[first..first + count];
+        let dot = Dot {
+            job: few.job,
+            first,
+            bytes: few.bytes.clone(),
+            finish: few.finish,
+            stores: few.choice.stores,
+            ahead: few.choice.ahead,
+        };
         // SAFETY: the caller has the instructions.
         unsafe {
             match count {
-                1 => dot8::<V, 1, 4>(few.job, first, few.bytes.clone(), into, few.finish),
-                2 => dot8::<V, 2, 4>(few.job, first, few.bytes.clone(), into, few.finish),
-                3 => dot8::<V, 3, 4>(few.job, first, few.bytes.clone(), into, few.finish),
-                _ => dot8::<V, 4, 4>(few.job, first, few.bytes.clone(), into, few.finish),
+                1 => dot8::<V, 1, B>(dot, into),
+                2 => dot8::<V, 2, B>(dot, into),
+                3 => dot8::<V, 3, B>(dot, into),
+                _ => dot8::<V, 4, B>(dot, into),
             }
         }
     }
+}
+
+/// Some rows of a job.
+struct Dot<'a> {
+    job: Job<'a>,
+    /// The first row.
+    first: usize,
+    bytes: Range<usize>,
+    finish: Finish,
+    stores: Stores,
+    /// How far ahead of the vectors in use the same symbols are fetched. Past the end of a symbol that
+    /// fetches something useless, or the symbol that comes next.
+    ahead: usize,
 }
 
 /// # Safety
 ///
 /// The processor has the instructions of `V`.
 #[inline(always)]
-unsafe fn dot8<V: Vector, const M: usize, const B: usize>(
-    job: Job<'_>,
-    first: usize,
-    bytes: Range<usize>,
-    into: &mut [&mut [u8]],
-    finish: Finish,
-) {
+unsafe fn dot8<V: Vector, const M: usize, const B: usize>(dot: Dot<'_>, into: &mut [&mut [u8]]) {
+    let Dot { job, first, bytes, finish, stores, ahead } = dot;
     assert!(job.sources.len() <= FEW && into.len() == M);
     assert!(bytes.start <= bytes.end && bytes.len().is_multiple_of(V::SIZE));
     assert!(job.sources.iter().all(|source| bytes.end <= source.len()));
@@ -69,39 +98,55 @@ unsafe fn dot8<V: Vector, const M: usize, const B: usize>(
         }
     }
     let xor_count = usize::from(first == 0 && job.columns.row_0_is_xor());
+    let is_aligned = |into: &&mut [u8]| into[bytes.start..].as_ptr().addr().is_multiple_of(V::SIZE);
+    // What is added to has been read, and is in the cache.
+    let past = stores == Stores::Past && finish == Finish::Store && into.iter().all(is_aligned);
     let mut outs = [std::ptr::null_mut(); M];
     for (out, into) in outs.iter_mut().zip(into) {
         *out = into.as_mut_ptr();
     }
-    let elements = elements.as_ptr().cast::<u8>();
-    let sources = &sources[..count];
+    let step = Step {
+        sources: &sources[..count],
+        elements: elements.as_ptr().cast::<u8>(),
+        xor_count,
+        outs,
+        finish,
+        past,
+        ahead,
+    };
     let mut at = bytes.start;
     // SAFETY: vectors from `at` on stay below `bytes.end`, which all buffers reach (checked); there are `M`
     // elements for each source.
     unsafe {
         while at + B * V::SIZE <= bytes.end {
-            dot8_step::<V, M, B>(sources, elements, xor_count, outs, finish, at);
+            dot8_step::<V, M, B>(&step, at);
             at += B * V::SIZE;
         }
         while at < bytes.end {
-            dot8_step::<V, M, 1>(sources, elements, xor_count, outs, finish, at);
+            dot8_step::<V, M, 1>(&step, at);
             at += V::SIZE;
         }
     }
+}
+
+/// What the steps of a dot product have in common.
+struct Step<'a, const M: usize> {
+    sources: &'a [*const u8],
+    elements: *const u8,
+    xor_count: usize,
+    outs: [*mut u8; M],
+    finish: Finish,
+    /// Whether results go past the cache.
+    past: bool,
+    ahead: usize,
 }
 
 /// # Safety
 ///
 /// As [`dot8`] argues.
 #[inline(always)]
-unsafe fn dot8_step<V: Vector, const M: usize, const B: usize>(
-    sources: &[*const u8],
-    elements: *const u8,
-    xor_count: usize,
-    outs: [*mut u8; M],
-    finish: Finish,
-    at: usize,
-) {
+unsafe fn dot8_step<V: Vector, const M: usize, const B: usize>(step: &Step<'_, M>, at: usize) {
+    let &Step { sources, elements, xor_count, outs, finish, past, ahead } = step;
     // SAFETY: as `dot8` argues.
     unsafe {
         let mut sums = [[V::zero(); B]; M];
@@ -118,8 +163,10 @@ unsafe fn dot8_step<V: Vector, const M: usize, const B: usize>(
             for b in 1..B {
                 vectors[b] = V::load(source.add(at + b * V::SIZE));
             }
-            for b in 0..B {
-                V::prefetch(source.wrapping_add(at + b * V::SIZE + AHEAD));
+            if ahead > 0 {
+                for b in 0..B {
+                    V::prefetch(source.wrapping_add(at + b * V::SIZE).wrapping_add(ahead));
+                }
             }
             let mut prepared = [vectors[0].prepare(); B];
             for b in 0..B {
@@ -142,9 +189,20 @@ unsafe fn dot8_step<V: Vector, const M: usize, const B: usize>(
                 }
             }
         }
-        for m in 0..M {
-            for b in 0..B {
-                V::prefetch_to_write(outs[m].wrapping_add(at + b * V::SIZE + AHEAD));
+        if past {
+            for m in 0..M {
+                for b in 0..B {
+                    sums[m][b].store_past(outs[m].add(at + b * V::SIZE));
+                }
+            }
+            return;
+        }
+        if ahead > 0 {
+            for m in 0..M {
+                for b in 0..B {
+                    let out = outs[m].wrapping_add(at + b * V::SIZE);
+                    V::prefetch_to_write(out.wrapping_add(ahead));
+                }
             }
         }
         for m in 0..M {

@@ -12,9 +12,11 @@
 mod by_transform;
 mod driver;
 pub(crate) mod engine;
+pub(crate) mod evict;
 mod groups;
 pub(crate) mod naive;
 mod portable;
+mod scratch;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -33,114 +35,14 @@ mod vector;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use std::fmt;
 use std::ops::Range;
-use std::str::FromStr;
 
 use self::engine::{Columns, Finish, Job, Solve};
+use crate::choice::{Choice, Choices, Class, Order, Stores};
 use crate::error::{Role, UseError};
 use crate::fields::Field;
+use crate::kernels::Kernel;
 use crate::rows::Rows;
-
-/// Which code does the arithmetic. All give the same bytes. One that the processor lacks the
-/// instructions for runs as [`Portable`](Self::Portable).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kernel {
-    /// Bit by bit, byte by byte: slow, obvious, and the definition of the others.
-    Naive,
-    /// Plain loops that the compiler turns into vector instructions.
-    Portable,
-    /// Vectors of 32 bytes, products looked up nibble by nibble.
-    Avx2,
-    /// Vectors of 32 bytes, products as matrices of bits.
-    Avx2Gfni,
-    /// Vectors of 64 bytes, products as matrices of bits.
-    Avx512Gfni,
-}
-
-/// A kernel's name that no kernel has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownKernel {
-    name: String,
-}
-
-impl Kernel {
-    /// Every kernel there is, the slowest first, whether this machine has it or not.
-    pub const ALL: [Self; 5] =
-        [Self::Naive, Self::Portable, Self::Avx2, Self::Avx2Gfni, Self::Avx512Gfni];
-
-    /// The fastest kernel of this machine.
-    pub fn best() -> Self {
-        Self::available().last().unwrap_or(Self::Portable)
-    }
-
-    /// The kernels of this machine, the slowest first.
-    pub fn available() -> impl DoubleEndedIterator<Item = Self> {
-        Self::ALL.into_iter().filter(|kernel| kernel.is_available())
-    }
-
-    /// Whether this machine has the instructions.
-    pub fn is_available(self) -> bool {
-        match self {
-            Self::Naive | Self::Portable => true,
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => is_x86_feature_detected!("avx2"),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2Gfni => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("gfni"),
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512Gfni => {
-                is_x86_feature_detected!("avx512f")
-                    && is_x86_feature_detected!("avx512bw")
-                    && is_x86_feature_detected!("gfni")
-            }
-            #[cfg(not(target_arch = "x86_64"))]
-            Self::Avx2 | Self::Avx2Gfni | Self::Avx512Gfni => false,
-        }
-    }
-
-    /// The name that [`from_str`](str::parse) takes: `naive`, `portable`, `avx2`, `avx2-gfni`,
-    /// `avx512-gfni`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Naive => "naive",
-            Self::Portable => "portable",
-            Self::Avx2 => "avx2",
-            Self::Avx2Gfni => "avx2-gfni",
-            Self::Avx512Gfni => "avx512-gfni",
-        }
-    }
-
-    /// The kernel itself if the machine has it.
-    fn or_portable(self) -> Self {
-        if self.is_available() { self } else { Self::Portable }
-    }
-}
-
-impl fmt::Display for Kernel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Kernel {
-    type Err = UnknownKernel;
-
-    fn from_str(name: &str) -> Result<Self, UnknownKernel> {
-        Self::ALL
-            .into_iter()
-            .find(|kernel| kernel.name() == name)
-            .ok_or_else(|| UnknownKernel { name: name.to_owned() })
-    }
-}
-
-impl fmt::Display for UnknownKernel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no kernel '{}': ", self.name)?;
-        f.write_str("naive, portable, avx2, avx2-gfni and avx512-gfni are known")
-    }
-}
-
-impl std::error::Error for UnknownKernel {}
 
 /// Runs something with the engine of a kernel. Bytes past the last whole step of the engine are left
 /// to the portable one.
@@ -189,7 +91,7 @@ macro_rules! with_engine {
 ///
 /// If there is not one buffer for each source and each wanted symbol, or they differ in length.
 pub fn combine(
-    kernel: Kernel,
+    choices: impl Into<Choices>,
     rows: &Rows,
     sources: &[&[u8]],
     into: &mut [&mut [u8]],
@@ -198,17 +100,17 @@ pub fn combine(
     check_count(Role::Wanted, rows.wanted().len(), into.len())?;
     check_sizes(Role::Source, sources, Role::Wanted, into)?;
     let job = Job { field: Field::Bytes, columns: rows, sources };
-    accumulate(kernel, job, into, Finish::Store);
+    accumulate(&choices.into(), job, into, Finish::Store);
     Ok(())
 }
 
-/// `into = coefficient * source`.
+/// `into = coefficient * source`, into the cache.
 ///
 /// # Panics
 ///
 /// If the buffers differ in length.
-pub fn multiply(kernel: Kernel, coefficient: u8, source: &[u8], into: &mut [u8]) {
-    multiply_into(kernel, coefficient, source, into, Finish::Store);
+pub fn multiply(choices: impl Into<Choices>, coefficient: u8, source: &[u8], into: &mut [u8]) {
+    multiply_into(choices.into(), coefficient, source, into, Finish::Store);
 }
 
 /// `into ^= coefficient * source`.
@@ -216,15 +118,29 @@ pub fn multiply(kernel: Kernel, coefficient: u8, source: &[u8], into: &mut [u8])
 /// # Panics
 ///
 /// If the buffers differ in length, as when copying from one slice to another.
-pub fn multiply_accumulate(kernel: Kernel, coefficient: u8, source: &[u8], into: &mut [u8]) {
-    multiply_into(kernel, coefficient, source, into, Finish::Xor);
+pub fn multiply_accumulate(
+    choices: impl Into<Choices>,
+    coefficient: u8,
+    source: &[u8],
+    into: &mut [u8],
+) {
+    multiply_into(choices.into(), coefficient, source, into, Finish::Xor);
 }
 
-fn multiply_into(kernel: Kernel, coefficient: u8, source: &[u8], into: &mut [u8], finish: Finish) {
+fn multiply_into(
+    choices: Choices,
+    coefficient: u8,
+    source: &[u8],
+    into: &mut [u8],
+    finish: Finish,
+) {
     assert_eq!(source.len(), into.len(), "symbols are of one length");
+    // There is nothing to have in turn, and what is one product now is most often a sum soon.
+    let order = Order::Together;
+    let choice = Choice { order, stores: Stores::Cached, ..choices.few };
     let columns = One([coefficient.into()]);
     let job = Job { field: Field::Bytes, columns: &columns, sources: &[source] };
-    accumulate(kernel, job, &mut [into], finish);
+    accumulate(&choice.into(), job, &mut [into], finish);
 }
 
 /// A matrix of a single element.
@@ -242,7 +158,7 @@ impl Columns for One {
 
 /// `into[row] = sum of column(source)[row] * sources[source]`, or `^=` that, for every row. The buffers
 /// are of one length.
-pub(crate) fn accumulate(kernel: Kernel, job: Job<'_>, into: &mut [&mut [u8]], finish: Finish) {
+pub(crate) fn accumulate(choices: &Choices, job: Job<'_>, into: &mut [&mut [u8]], finish: Finish) {
     let Some(size) = into.first().map(|into| into.len()) else {
         return;
     };
@@ -252,21 +168,23 @@ pub(crate) fn accumulate(kernel: Kernel, job: Job<'_>, into: &mut [&mut [u8]], f
         }
         return;
     }
-    with_engine!(kernel, size, |E, bytes| {
-        driver::accumulate::<E>(job, bytes, into, finish);
+    let choice = choices.get(Class::of(job.field, job.sources.len(), into.len()));
+    with_engine!(choice.kernel, size, |E, bytes| {
+        driver::accumulate::<E>(choice, job, bytes, into, finish);
     });
 }
 
 /// `into[computed[n]] = own sum + weights * (checks + their sums)`, block by block.
 pub(crate) fn solve(
-    kernel: Kernel,
+    choices: &Choices,
     job: Job<'_>,
     solve: &Solve<'_>,
     size: usize,
     into: &mut [&mut [u8]],
 ) {
-    with_engine!(kernel, size, |E, bytes| {
-        driver::solve::<E>(job, solve, bytes, into);
+    let choice: Choice = choices.get(Class::of(job.field, job.sources.len(), solve.row_count));
+    with_engine!(choice.kernel, size, |E, bytes| {
+        driver::solve::<E>(choice, job, solve, bytes, into);
     });
 }
 

@@ -21,8 +21,9 @@
 
 use std::ops::Range;
 
-use super::engine::{Mad, ROWS_MAX};
+use super::engine::{Ahead, FACTOR_LEN_MAX, Mad, ROWS_MAX};
 use super::table::Table;
+use crate::fields::Field;
 use crate::tower;
 
 /// Sources of a group.
@@ -30,6 +31,14 @@ pub(super) const GROUP: usize = 4;
 
 /// Bytes of a line of cache.
 pub(super) const LINE_SIZE: usize = 64;
+
+/// Bytes between the sums of two rows. Where the sums of rows are a multiple of 4 KiB apart they compete for
+/// the same few places of the first-level cache; where they are that and less than what a step works on, a
+/// load is taken for one of what the step has just stored for the row before, and waits for it.
+pub(super) const PAD: usize = 5 * LINE_SIZE;
+
+/// The same for the planes of a row.
+pub(super) const PAD_16: usize = 3 * LINE_SIZE;
 
 /// Half a block of the tower field: a run of low bytes, or of high ones.
 pub(super) const HALF: usize = tower::BLOCK_SIZE / 2;
@@ -43,8 +52,9 @@ pub(super) const HALF: usize = tower::BLOCK_SIZE / 2;
 pub(super) unsafe trait Vector: Copy {
     /// Bytes of a vector. Divides 64.
     const SIZE: usize;
-    /// Vectors of a source at a time, over GF(2^8).
+    /// Vectors of a source at a time, over GF(2^8), and half as many.
     const WIDTH_8: usize;
+    const NARROW_8: usize;
     /// Vectors of the low bytes of a source, and of the high ones, at a time, over the tower field.
     const WIDTH_16: usize;
     /// An element of GF(2^8) in the form that multiplying takes, in registers.
@@ -55,15 +65,47 @@ pub(super) unsafe trait Vector: Copy {
     unsafe fn zero() -> Self;
     unsafe fn load(from: *const u8) -> Self;
     unsafe fn store(self, into: *mut u8);
+    /// As [`store`](Self::store), but past the cache, and to a multiple of [`SIZE`](Self::SIZE).
+    unsafe fn store_past(self, into: *mut u8);
     unsafe fn xor(self, other: Self) -> Self;
     unsafe fn xor3(self, second: Self, third: Self) -> Self;
     unsafe fn prepare(self) -> Self::Prepared;
     unsafe fn spread(element: u8) -> Self::Spread;
+    /// What [`spread_factor`](Self::spread_factor) takes to multiply by an element.
+    fn factor(element: u8) -> u64;
+    /// A factor, of which there is one at this address.
+    unsafe fn spread_factor(at: *const u64) -> Self::Spread;
     /// Multiplier `n` of a table, which must have more than `n` multipliers.
     unsafe fn spread_nth(table: Table, n: usize) -> Self::Spread;
     unsafe fn multiply(prepared: Self::Prepared, factor: Self::Spread) -> Self;
     unsafe fn prefetch(at: *const u8);
+    /// Into the second-level cache only.
+    unsafe fn prefetch_far(at: *const u8);
     unsafe fn prefetch_to_write(at: *const u8);
+}
+
+/// Numbers of a factor over the tower field: for `c`, `d` and `c + d`.
+pub(super) const FACTOR_LEN_16: usize = 3;
+
+const _: () = assert!(FACTOR_LEN_16 <= FACTOR_LEN_MAX);
+
+/// [`Engine::factors`](super::engine::Engine::factors).
+pub(super) fn factors<V: Vector>(field: Field, elements: &[u16], into: &mut [u64]) {
+    match field {
+        Field::Bytes => {
+            for (factor, &element) in into.iter_mut().zip(elements) {
+                *factor = V::factor(element as u8);
+            }
+        }
+        Field::Tower => {
+            for (factor, &element) in
+                into.as_chunks_mut::<FACTOR_LEN_16>().0.iter_mut().zip(elements)
+            {
+                let (c, d) = tower::split(element);
+                *factor = [V::factor(c), V::factor(d), V::factor(c ^ d)];
+            }
+        }
+    }
 }
 
 /// `sum + terms[0] + terms[1] + ..`
@@ -82,20 +124,111 @@ unsafe fn add<V: Vector, const S: usize>(mut sum: V, terms: [V; S]) -> V {
 
 /// What an engine's `mad8` and `mad16` check before they trust the addresses.
 #[inline(always)]
-fn check(mad: &Mad<'_>, acc_size: usize, step: usize) {
+fn check(mad: &Mad<'_>, acc_size: usize, step: usize, factor_len: usize) {
     let row_count = mad.row_count();
     let end = mad.start.checked_add(mad.size).expect("within memory");
     assert!(mad.sources.iter().all(|source| end <= source.len()));
     assert!(mad.size.is_multiple_of(step));
-    assert!(mad.sources.len() * row_count <= mad.elements.len() && row_count <= ROWS_MAX);
-    assert!(acc_size <= mad.stride && row_count * mad.stride <= mad.acc.len());
+    assert!(mad.sources.len() * row_count * factor_len <= mad.factors.len());
+    assert!(row_count <= ROWS_MAX);
+    // The sums of a block may lie anywhere in those of a run, so those of the last row may end early.
+    let before_the_last = row_count.saturating_sub(1) * mad.stride;
+    assert!(acc_size <= mad.stride && before_the_last + acc_size <= mad.acc.len());
 }
 
-/// `S` sources: where their blocks start, and those to be fetched; and their elements.
+/// What is to be fetched while `S` sources are worked on.
+pub(super) struct Fetch<const S: usize> {
+    next: [*const u8; S],
+    /// Bytes of each source.
+    size: u32,
+    way: Way,
+}
+
+/// `S` sources: where their blocks start, what is to be fetched, and their factors.
 struct Group<const S: usize> {
     sources: [*const u8; S],
-    next: [*const u8; S],
-    elements: [*const u16; S],
+    ahead: Fetch<S>,
+    /// The factors of the first source. Those of the next one are `column` further, and so on.
+    factors: *const u64,
+    column: usize,
+}
+
+/// How what comes next is fetched.
+#[derive(Clone, Copy)]
+enum Way {
+    Not,
+    /// All side by side.
+    Abreast,
+    /// One after the other.
+    InTurn,
+}
+
+impl<const S: usize> Fetch<S> {
+    /// For sources `first` and following of `sources`, of which `size` bytes are worked on from `start` on.
+    #[inline(always)]
+    pub(super) fn new(
+        ahead: &Ahead<'_>,
+        sources: &[&[u8]],
+        first: usize,
+        start: usize,
+        size: usize,
+    ) -> Self {
+        let mut next = [std::ptr::null(); S];
+        for n in 0..S {
+            next[n] = match ahead {
+                Ahead::Nothing => std::ptr::null(),
+                Ahead::Next { sources: next, start: next_start } => {
+                    let after = first + S + n;
+                    let (next, start) = match sources.get(after) {
+                        Some(next) => (next, start),
+                        None => (&next[(after - sources.len()) % next.len()], *next_start),
+                    };
+                    next.as_ptr().wrapping_add(start)
+                }
+                Ahead::Runs(runs) => runs.address(first + n),
+            };
+        }
+        let way = match ahead {
+            Ahead::Nothing => Way::Not,
+            Ahead::Next { .. } => Way::Abreast,
+            Ahead::Runs(_) => Way::InTurn,
+        };
+        Self { next, size: size as u32, way }
+    }
+
+    /// Fetches its share of what is to be fetched, when `at` bytes of `size` are done and `count` more,
+    /// of each source, are worked on; `parts` of all sources.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the instructions of `V`.
+    #[inline(always)]
+    pub(super) unsafe fn fetch<V: Vector>(&self, parts: Range<usize>, at: usize, count: usize) {
+        match self.way {
+            Way::Not => {}
+            Way::Abreast => {
+                for n in parts {
+                    let mut ahead = 0;
+                    while ahead < count {
+                        // SAFETY: by the caller; fetching ahead accesses nothing.
+                        unsafe { V::prefetch(self.next[n].wrapping_add(at + ahead)) };
+                        ahead += LINE_SIZE;
+                    }
+                }
+            }
+            Way::InTurn => {
+                let mut ahead = parts.start * count;
+                let in_order = (at * S) as u32;
+                let (run, at) = (in_order / self.size, in_order % self.size);
+                let next = self.next[(run as usize).min(S - 1)].wrapping_add(at as usize);
+                while ahead < parts.end * count {
+                    // SAFETY: as above.
+                    unsafe { V::prefetch_far(next.wrapping_add(ahead)) };
+                    ahead += LINE_SIZE;
+                }
+            }
+        }
+    }
 }
 
 impl<const S: usize> Group<S> {
@@ -105,26 +238,20 @@ impl<const S: usize> Group<S> {
     ///
     /// There are `S` sources from there on, and the job is checked.
     #[inline(always)]
-    unsafe fn new(mad: &Mad<'_>, first: usize, row_count: usize) -> Self {
-        let mut group = Self {
-            sources: [std::ptr::null(); S],
-            next: [std::ptr::null(); S],
-            elements: [std::ptr::null(); S],
-        };
+    unsafe fn new(mad: &Mad<'_>, first: usize, factor_len: usize) -> Self {
+        let column = mad.row_count() * factor_len;
+        let mut sources = [std::ptr::null(); S];
         for n in 0..S {
-            // SAFETY: by the caller, and as `check` has found; the addresses to fetch are not accessed.
-            unsafe {
-                group.sources[n] = mad.sources.get_unchecked(first + n).as_ptr().add(mad.start);
-                group.elements[n] = mad.elements.as_ptr().add((first + n) * row_count);
-            }
-            let after = first + S + n;
-            let (next, start) = match mad.sources.get(after) {
-                Some(next) => (next, mad.start),
-                None => (&mad.next[(after - mad.sources.len()) % mad.next.len()], mad.next_start),
-            };
-            group.next[n] = next.as_ptr().wrapping_add(start);
+            // SAFETY: by the caller, and as `check` has found.
+            sources[n] = unsafe { mad.sources.get_unchecked(first + n).as_ptr().add(mad.start) };
         }
-        group
+        Self {
+            sources,
+            ahead: Fetch::new(&mad.ahead, mad.sources, first, mad.start, mad.size),
+            // SAFETY: by the caller there are factors for it.
+            factors: unsafe { mad.factors.as_ptr().add(first * column) },
+            column,
+        }
     }
 }
 
@@ -135,7 +262,7 @@ impl<const S: usize> Group<S> {
 /// The processor has the instructions of `V`.
 #[inline(always)]
 pub(super) unsafe fn mad8<V: Vector, const W: usize>(mut mad: Mad<'_>) {
-    check(&mad, mad.size, V::SIZE);
+    check(&mad, mad.size, V::SIZE, 1);
     let whole = mad.sources.len() / GROUP * GROUP;
     // SAFETY: the groups are of sources that exist; the caller has the instructions.
     unsafe {
@@ -161,7 +288,7 @@ unsafe fn group8<V: Vector, const S: usize, const W: usize>(mad: &mut Mad<'_>, f
     // and a row's sum of at least `size` bytes lies every `stride` bytes within `acc`. There are
     // `row_count` elements for each source. All this is checked.
     unsafe {
-        let group = Group::<S>::new(mad, first, row_count);
+        let group = Group::<S>::new(mad, first, 1);
         while at + W * V::SIZE <= mad.size {
             step8::<V, S, W>(&group, mad.row_0_is_xor, row_count, acc, mad.stride, at);
             at += W * V::SIZE;
@@ -169,28 +296,6 @@ unsafe fn group8<V: Vector, const S: usize, const W: usize>(mad: &mut Mad<'_>, f
         while at < mad.size {
             step8::<V, S, 1>(&group, mad.row_0_is_xor, row_count, acc, mad.stride, at);
             at += V::SIZE;
-        }
-    }
-}
-
-/// Fetches what corresponds to some sources of a step. Half of them before the work on the step and
-/// half after it: all at once are more than the processor can have under way.
-///
-/// # Safety
-///
-/// The processor has the instructions of `V`.
-#[inline(always)]
-unsafe fn fetch<V: Vector, const S: usize, const W: usize>(
-    group: &Group<S>,
-    sources: Range<usize>,
-    at: usize,
-) {
-    for n in sources {
-        let mut ahead = 0;
-        while ahead < W * V::SIZE {
-            // SAFETY: by the caller; fetching ahead accesses nothing.
-            unsafe { V::prefetch(group.next[n].wrapping_add(at + ahead)) };
-            ahead += LINE_SIZE;
         }
     }
 }
@@ -217,7 +322,9 @@ unsafe fn step8<V: Vector, const S: usize, const W: usize>(
                 vectors[w][n] = V::load(group.sources[n].add(at + w * V::SIZE));
             }
         }
-        fetch::<V, S, W>(group, 0..S / 2, at);
+        // Half before the work and half after it: all at once are more than the processor can have under
+        // way.
+        group.ahead.fetch::<V>(0..S / 2, at, W * V::SIZE);
         if row_0_is_xor {
             for (w, vectors) in vectors.into_iter().enumerate() {
                 let acc = acc.add(at + w * V::SIZE);
@@ -230,21 +337,26 @@ unsafe fn step8<V: Vector, const S: usize, const W: usize>(
                 prepared[w][n] = vectors[w][n].prepare();
             }
         }
-        for row in usize::from(row_0_is_xor)..row_count {
-            let mut spread = [V::spread(group.elements[0].add(row).read() as u8); S];
+        let first = usize::from(row_0_is_xor);
+        let mut factors = group.factors.add(first);
+        let mut acc = acc.add(first * stride + at);
+        for _ in first..row_count {
+            let mut spread = [V::spread_factor(factors); S];
             for n in 1..S {
-                spread[n] = V::spread(group.elements[n].add(row).read() as u8);
+                spread[n] = V::spread_factor(factors.add(n * group.column));
             }
             for w in 0..W {
-                let acc = acc.add(row * stride + at + w * V::SIZE);
+                let acc = acc.add(w * V::SIZE);
                 let mut terms = [vectors[0][0]; S];
                 for n in 0..S {
                     terms[n] = V::multiply(prepared[w][n], spread[n]);
                 }
                 add(V::load(acc), terms).store(acc);
             }
+            factors = factors.add(1);
+            acc = acc.wrapping_add(stride);
         }
-        fetch::<V, S, W>(group, S / 2..S, at);
+        group.ahead.fetch::<V>(S / 2..S, at, W * V::SIZE);
     }
 }
 
@@ -255,7 +367,7 @@ unsafe fn step8<V: Vector, const S: usize, const W: usize>(
 /// The processor has the instructions of `V`.
 #[inline(always)]
 pub(super) unsafe fn mad16<V: Vector, const W: usize>(mut mad: Mad<'_>) {
-    check(&mad, mad.size / 2 * 3, tower::BLOCK_SIZE);
+    check(&mad, mad.stride / 3 * 2 + mad.size / 2, tower::BLOCK_SIZE, FACTOR_LEN_16);
     let whole = mad.sources.len() / GROUP * GROUP;
     // SAFETY: the groups are of sources that exist; the caller has the instructions.
     unsafe {
@@ -278,11 +390,11 @@ unsafe fn group16<V: Vector, const S: usize, const W: usize>(mad: &mut Mad<'_>, 
     let acc = mad.acc.as_mut_ptr();
     let mut at = 0;
     // SAFETY: `at` and the vectors from it stay below `size / 2`; for each there are a low and a high
-    // vector in a block of the sources, and one in each of the three planes of a row's sum, which are
-    // at least `size / 2` long each. There are `row_count` elements for each source. All this is
+    // vector in a block of the sources, and one in each of the three planes of a row's sum, which have
+    // `size / 2` bytes each from `acc` on. There are `row_count` elements for each source. All this is
     // checked.
     unsafe {
-        let group = Group::<S>::new(mad, first, row_count);
+        let group = Group::<S>::new(mad, first, FACTOR_LEN_16);
         while at + W * V::SIZE <= mad.size / 2 {
             step16::<V, S, W>(&group, mad.row_0_is_xor, row_count, acc, mad.stride, at);
             at += W * V::SIZE;
@@ -324,10 +436,7 @@ unsafe fn step16<V: Vector, const S: usize, const W: usize>(
                 parts[2][n][w] = low.xor(high);
             }
             if at.is_multiple_of(HALF) {
-                for n in 0..S {
-                    V::prefetch(group.next[n].wrapping_add(from));
-                    V::prefetch(group.next[n].wrapping_add(from + LINE_SIZE));
-                }
+                group.ahead.fetch::<V>(0..S, from, tower::BLOCK_SIZE);
             }
         }
         if row_0_is_xor {
@@ -350,17 +459,14 @@ unsafe fn step16<V: Vector, const S: usize, const W: usize>(
                 }
             }
         }
-        for row in usize::from(row_0_is_xor)..row_count {
-            let acc = acc.add(row * stride + at);
-            let mut factors = [[0; 3]; S];
-            for n in 0..S {
-                let (c, d) = tower::split(group.elements[n].add(row).read());
-                factors[n] = [c, d, c ^ d];
-            }
+        let first = usize::from(row_0_is_xor);
+        let mut factors = group.factors.add(FACTOR_LEN_16 * first);
+        let mut acc = acc.add(first * stride + at);
+        for _ in first..row_count {
             for which in 0..3 {
-                let mut spread = [V::spread(factors[0][which]); S];
+                let mut spread = [V::spread_factor(factors.add(which)); S];
                 for n in 1..S {
-                    spread[n] = V::spread(factors[n][which]);
+                    spread[n] = V::spread_factor(factors.add(n * group.column + which));
                 }
                 for w in 0..W {
                     let acc = acc.add(which * plane + w * V::SIZE);
@@ -371,7 +477,30 @@ unsafe fn step16<V: Vector, const S: usize, const W: usize>(
                     add(V::load(acc), terms).store(acc);
                 }
             }
+            factors = factors.wrapping_add(FACTOR_LEN_16);
+            acc = acc.wrapping_add(stride);
         }
+    }
+}
+
+/// [`Engine::copy_past`](super::engine::Engine::copy_past).
+///
+/// # Safety
+///
+/// The processor has the instructions of `V`.
+#[inline(always)]
+pub(super) unsafe fn copy_past<V: Vector>(into: &mut [u8], from: &[u8]) {
+    assert!(into.len() == from.len());
+    if !into.len().is_multiple_of(V::SIZE) || !into.as_ptr().addr().is_multiple_of(V::SIZE) {
+        into.copy_from_slice(from);
+        return;
+    }
+    let mut at = 0;
+    while at < into.len() {
+        // SAFETY: the vector at `at` lies within both, which are of one length, a multiple of a vector's;
+        // in `into` at a multiple of it.
+        unsafe { V::load(from.as_ptr().add(at)).store_past(into.as_mut_ptr().add(at)) };
+        at += V::SIZE;
     }
 }
 

@@ -7,14 +7,32 @@ macro_rules! x86_engine {
             const STEP: usize = <$vector as Vector>::SIZE;
             const BLOCK_MAX: usize = 2048;
 
-            const HAS_TRANSFORM: bool = true;
+            const HAS_VECTORS: bool = true;
+            const PAD: usize = vector::PAD;
+
+            fn factor_len(field: Field) -> usize {
+                match field {
+                    Field::Bytes => 1,
+                    Field::Tower => vector::FACTOR_LEN_16,
+                }
+            }
+
+            fn factors(field: Field, elements: &[u16], into: &mut [u64]) {
+                vector::factors::<$vector>(field, elements, into);
+            }
 
             fn mad8(mad: Mad<'_>) {
                 #[target_feature(enable = $features)]
                 fn compiled(mad: Mad<'_>) {
-                    const WIDTH: usize = <$vector as Vector>::WIDTH_8;
+                    const WIDE: usize = <$vector as Vector>::WIDTH_8;
+                    const NARROW: usize = <$vector as Vector>::NARROW_8;
                     // SAFETY: this function is compiled for the vector's instructions.
-                    unsafe { vector::mad8::<$vector, WIDTH>(mad) }
+                    unsafe {
+                        match mad.width {
+                            Width::Narrow => vector::mad8::<$vector, NARROW>(mad),
+                            Width::Wide => vector::mad8::<$vector, WIDE>(mad),
+                        }
+                    }
                 }
                 // SAFETY: the engine is only used when the processor has the instructions, as
                 // `Kernel` sees to.
@@ -24,9 +42,14 @@ macro_rules! x86_engine {
             fn mad16(mad: Mad<'_>) {
                 #[target_feature(enable = $features)]
                 fn compiled(mad: Mad<'_>) {
-                    const WIDTH: usize = <$vector as Vector>::WIDTH_16;
+                    const WIDE: usize = <$vector as Vector>::WIDTH_16;
                     // SAFETY: this function is compiled for the vector's instructions.
-                    unsafe { vector::mad16::<$vector, WIDTH>(mad) }
+                    unsafe {
+                        match mad.width {
+                            Width::Narrow => vector::mad16::<$vector, 1>(mad),
+                            Width::Wide => vector::mad16::<$vector, WIDE>(mad),
+                        }
+                    }
                 }
                 // SAFETY: as for `mad8`.
                 unsafe { compiled(mad) }
@@ -35,7 +58,7 @@ macro_rules! x86_engine {
             fn has_few(job: &Job<'_>) -> bool {
                 job.sources.len()
                     <= match job.field {
-                        Field::Bytes => engine::FEW,
+                        Field::Bytes => FEW,
                         Field::Tower => vector::GROUP,
                     }
             }
@@ -103,6 +126,28 @@ macro_rules! x86_engine {
                 }
             }
 
+            fn fetch_far(bytes: &[u8]) {
+                for line in bytes.chunks(vector::LINE_SIZE) {
+                    // SAFETY: as for `fetch`.
+                    unsafe { <$vector as Vector>::prefetch_far(line.as_ptr()) };
+                }
+            }
+
+            fn copy_past(into: &mut [u8], from: &[u8]) {
+                #[target_feature(enable = $features)]
+                fn compiled(into: &mut [u8], from: &[u8]) {
+                    // SAFETY: this function is compiled for the vector's instructions.
+                    unsafe { vector::copy_past::<$vector>(into, from) }
+                }
+                // SAFETY: as for `mad8`.
+                unsafe { compiled(into, from) }
+            }
+
+            fn fence() {
+                // SAFETY: every processor with these vectors has the instruction.
+                unsafe { std::arch::x86_64::_mm_sfence() };
+            }
+
             fn fetch_to_write(bytes: &[u8]) {
                 for line in bytes.chunks(vector::LINE_SIZE) {
                     // SAFETY: as for `fetch`.
@@ -120,7 +165,7 @@ macro_rules! x86_engine {
             }
 
             fn acc16_size(block_size: usize) -> usize {
-                block_size / 2 * 3
+                3 * (block_size / 2 + vector::PAD_16)
             }
 
             fn fold16(acc: &[u8], into: &mut [u8]) {

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod choices;
 mod long;
 mod oracle;
 mod page;

@@ -312,7 +312,7 @@ impl Filesystem {
             let data: Vec<&[u8]> = group.iter().map(Piece::bytes).collect();
             let mut into: Vec<&mut [u8]> = buf.as_mut_slice().chunks_mut(PAGE as usize).collect();
             let code = self.codes.get(group.len() as u32, rows);
-            code.encode(self.settings.kernel, &data, &mut into)
+            code.encode(self.settings.choices, &data, &mut into)
                 .expect("one buffer for each symbol");
             let whole = Piece::whole(Arc::new(buf));
             redundant.extend((0..u32::from(rows)).map(|row| whole.part(row, 1)));

@@ -574,7 +574,7 @@ impl Filesystem {
             let data = lay_out(extent, data.iter().map(|dirty| &dirty.bytes));
             let symbols: Vec<&[u8]> = data.iter().map(Piece::bytes).collect();
             let mut redundant = Buf::zeroed(all.sectors - extent.data().sectors);
-            self.codes.encode(self.settings.kernel, extent, &symbols, redundant.as_mut_slice());
+            self.codes.encode(self.settings.choices, extent, &symbols, redundant.as_mut_slice());
             let behind = redundant.as_slice().chunks(PAGE as usize);
             for (lba, bytes) in all.iter().zip(symbols.into_iter().chain(behind)) {
                 sums.push((lba, sum_of(filesystem, lba, bytes)));

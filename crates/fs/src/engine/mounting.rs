@@ -473,7 +473,7 @@ impl Filesystem {
                 })
                 .collect();
             let code = self.codes.get(count as u32, rows as u8);
-            code.reconstruct(self.settings.kernel, &mut symbols).ok()?;
+            code.reconstruct(self.settings.choices, &mut symbols).ok()?;
             drop(symbols);
             for (at, sector) in bad.into_iter().zip(room) {
                 if sum_of(filesystem, entries[at].lba, &sector[..]) != entries[at].sum {

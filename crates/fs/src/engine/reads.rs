@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use levelhead_block::{Buf, Effort, Outcome, Piece, Reply};
-use levelhead_erasure::{Code, Kernel, Symbol};
+use levelhead_erasure::{Choices, Code, Symbol};
 use levelhead_units::{Extent, Lba, Sectors};
 
 use super::deferred::Deferred;
@@ -193,7 +193,7 @@ impl Codes {
     /// Computes what is redundant in a coding extent. `data` is all its data sectors, `into` all its redundant ones.
     pub(super) fn encode(
         &mut self,
-        kernel: Kernel,
+        choices: Choices,
         extent: &CodingExtent,
         data: &[&[u8]],
         into: &mut [u8],
@@ -212,7 +212,7 @@ impl Codes {
                 })
                 .collect();
             let code = self.get(of_word.len() as u32, extent.redundant);
-            code.encode(kernel, &of_word, &mut redundant).expect("one buffer for each symbol");
+            code.encode(choices, &of_word, &mut redundant).expect("one buffer for each symbol");
         }
     }
 }
@@ -723,7 +723,7 @@ impl Filesystem {
                     })
                     .collect();
                 let code = self.codes.get(data, extent.redundant);
-                if code.reconstruct(self.settings.kernel, &mut all).is_err() {
+                if code.reconstruct(self.settings.choices, &mut all).is_err() {
                     continue;
                 }
                 drop(all);

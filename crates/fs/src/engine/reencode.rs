@@ -128,7 +128,7 @@ impl Filesystem {
         into: &mut [u8],
     ) {
         let zero = [0; PAGE as usize];
-        let kernel = self.settings.kernel;
+        let choices = self.settings.choices;
         if way == Way::Scratch {
             // What is lost counts as zeroes: it stays lost, and the others can be computed.
             let data: Vec<&[u8]> = extent
@@ -139,7 +139,7 @@ impl Filesystem {
                     logged.or_else(|| got.get(&lba)).map_or(&zero[..], |piece| piece.bytes())
                 })
                 .collect();
-            return self.codes.encode(kernel, &extent, &data, into);
+            return self.codes.encode(choices, &extent, &data, into);
         }
         let (data, depth) = (extent.data(), usize::from(extent.depth));
         let redundant = extent.all().iter().skip(extent.data as usize);
@@ -157,7 +157,7 @@ impl Filesystem {
             let rows = into.chunks_mut(PAGE as usize).skip(word as usize).step_by(depth);
             let mut rows: Vec<&mut [u8]> = rows.collect();
             let code = self.codes.get(extent.word_data(word), extent.redundant);
-            code.update(kernel, symbol, &difference, &mut rows)
+            code.update(choices, symbol, &difference, &mut rows)
                 .expect("it is a data symbol of the code");
         }
     }

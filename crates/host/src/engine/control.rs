@@ -204,7 +204,7 @@ impl Engine {
 
     /// What the array says about itself.
     pub fn status(&self) -> Status {
-        let Parts { array, seats, gate, buffers, log, .. } = &self.parts;
+        let Parts { array, seats, gate, buffers, arithmetic, log, .. } = &self.parts;
         let now = self.now();
         let drives = (0..seats.len()).map(DriveIdx::from_usize).zip(seats);
         let drives = drives.map(|(drive, seat)| {
@@ -265,6 +265,7 @@ impl Engine {
             latency: self.latencies.summary(),
             answered: self.latencies.answered(),
             buffers: buffers.own_sectors(),
+            arithmetic: arithmetic.clone(),
             events: log.kept(),
             event_counts: log.counts(),
             at: now,

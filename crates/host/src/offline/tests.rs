@@ -62,7 +62,7 @@ impl Shelf {
             window: 4,
             order: HostOrder::Elevator,
             io: Io::Threads,
-            kernel: Kernel::best(),
+            arithmetic: Kernel::best().into(),
             bound: Bound::DEFAULT,
             seed: 1,
             patience: Patience::DEFAULT,

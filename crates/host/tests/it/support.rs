@@ -151,7 +151,7 @@ pub(crate) fn options(policy: &str) -> ServeOptions {
         window: 4,
         order,
         io: Io::Best,
-        kernel: Kernel::best(),
+        arithmetic: Kernel::best().into(),
         bound: Bound::DEFAULT,
         seed: 1,
         patience: Patience::DEFAULT,

@@ -1,0 +1,291 @@
+//! How a kernel goes about a computation: in which order it visits the bytes, and what it fetches and
+//! stores how. Never what comes out.
+//!
+//! What is fastest differs from one kind of machine to another, and is not told by the instructions that
+//! a processor has: how many lines of cache it can have under way, what its own prefetching makes of
+//! many streams, whether a store past the cache costs it more than a store into it. So it is a value
+//! that the caller gives. [`Choices::of`] is what to take without knowing more; [`measure`](crate::measure)
+//! finds the best of [`Choice::candidates`] with a clock that its caller lends to it.
+
+use std::fmt;
+
+use crate::fields::Field;
+use crate::kernels::Kernel;
+
+/// How computations of one [`Class`] are done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The instructions.
+    pub kernel: Kernel,
+    /// The order in which sources are visited.
+    pub order: Order,
+    /// How much of a source is in registers at a time.
+    pub width: Width,
+    /// How far ahead of its use a source is fetched, in bytes; 0 for not at all. With
+    /// [`Order::InTurn`] whole runs of 4 KiB are fetched, from one to 64 of them. With
+    /// [`Order::Together`] only few sources mind the number: of many, the group that comes next is fetched.
+    pub ahead: usize,
+    /// How results are stored.
+    pub stores: Stores,
+}
+
+/// The order in which sources are visited. Kernels without vectors know only the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// All sources side by side, a few of their bytes at a time: the sums are short.
+    Together,
+    /// Some sources after the other, 4 KiB of each: memory is read in long runs.
+    InTurn,
+}
+
+/// How much of a source is in registers at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Width {
+    /// Half as many vectors as would fit.
+    Narrow,
+    /// As many vectors as fit.
+    Wide,
+}
+
+/// How results are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stores {
+    /// Into the cache: for results that are needed again soon.
+    Cached,
+    /// Past the cache, where the kernel has vectors and the results lie at multiples of their size: no
+    /// line is read before it is written, and nothing else is driven out of the cache.
+    Past,
+}
+
+/// What kind of computation it is: what makes the difference for the choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Up to 16 sources over GF(2^8): a stripe of an array, a part of a codeword.
+    Few,
+    /// More sources over GF(2^8), and up to five results.
+    Many,
+    /// More sources over GF(2^8), and more results.
+    ManyByMany,
+    /// Over the tower field.
+    Tower,
+}
+
+/// The choice for each class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choices {
+    /// See [`Class::Few`].
+    pub few: Choice,
+    /// See [`Class::Many`].
+    pub many: Choice,
+    /// See [`Class::ManyByMany`].
+    pub many_by_many: Choice,
+    /// See [`Class::Tower`].
+    pub tower: Choice,
+}
+
+/// The most sources of [`Class::Few`].
+pub(crate) const FEW: usize = 16;
+
+/// The most results of [`Class::Many`].
+const MANY_ROWS: usize = 5;
+
+impl Class {
+    /// Every class.
+    pub const ALL: [Self; 4] = [Self::Few, Self::Many, Self::ManyByMany, Self::Tower];
+
+    /// The class of a computation.
+    pub(crate) fn of(field: Field, source_count: usize, row_count: usize) -> Self {
+        match field {
+            Field::Tower => Self::Tower,
+            Field::Bytes if source_count <= FEW => Self::Few,
+            Field::Bytes if row_count <= MANY_ROWS => Self::Many,
+            Field::Bytes => Self::ManyByMany,
+        }
+    }
+
+    /// A name: `few`, `many`, `many-by-many`, `tower`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Few => "few",
+            Self::Many => "many",
+            Self::ManyByMany => "many-by-many",
+            Self::Tower => "tower",
+        }
+    }
+}
+
+impl Choice {
+    /// What to take for a class without having measured anything.
+    pub const fn of(kernel: Kernel, class: Class) -> Self {
+        let (order, width, ahead) = match class {
+            Class::Few => (Order::Together, Width::Wide, 512),
+            Class::Many | Class::ManyByMany | Class::Tower => {
+                (Order::InTurn, Width::Narrow, 16 * RUN)
+            }
+        };
+        Self { kernel, order, width, ahead, stores: Stores::Cached }
+    }
+
+    /// Everything worth trying for a class with one kernel: first what [`of`](Self::of) gives.
+    pub fn candidates(kernel: Kernel, class: Class) -> Vec<Self> {
+        let first = Self::of(kernel, class);
+        let mut candidates = vec![first];
+        if !kernel.has_vectors() {
+            return candidates;
+        }
+        let mut orders =
+            vec![(Order::Together, 0), (Order::Together, 512), (Order::Together, 1024)];
+        match class {
+            Class::Few => orders.extend([(Order::InTurn, 0), (Order::InTurn, 2 * RUN)]),
+            Class::Many | Class::ManyByMany | Class::Tower => {
+                orders.truncate(2);
+                orders.extend([4, 8, 16, 32].map(|runs| (Order::InTurn, runs * RUN)));
+            }
+        }
+        for (order, ahead) in orders {
+            for width in [Width::Narrow, Width::Wide] {
+                for stores in [Stores::Cached, Stores::Past] {
+                    let choice = Self { kernel, order, width, ahead, stores };
+                    if choice != first {
+                        candidates.push(choice);
+                    }
+                }
+            }
+        }
+        candidates
+    }
+}
+
+impl Choice {
+    /// Of the [`candidates`](Self::candidates) those that were the fastest for some code on some machine:
+    /// few enough to be compared within milliseconds.
+    pub(crate) fn shortlist(kernel: Kernel, class: Class, place: Place) -> Vec<Self> {
+        use Order::{InTurn, Together};
+        use Stores::{Cached, Past};
+        use Width::{Narrow, Wide};
+
+        let first = Self::of(kernel, class);
+        let mut list = vec![first];
+        if !kernel.has_vectors() {
+            return list;
+        }
+        let ways = match (class, place) {
+            (Class::Few, Place::Memory) => vec![
+                (Together, Narrow, 0, Past),
+                (Together, Narrow, 0, Cached),
+                (Together, Wide, 0, Past),
+                (Together, Wide, 512, Past),
+                (InTurn, Narrow, 2 * RUN, Past),
+                (InTurn, Wide, 2 * RUN, Past),
+            ],
+            (Class::Few, Place::Cache) => {
+                vec![(Together, Narrow, 0, Cached), (Together, Wide, 0, Cached)]
+            }
+            (Class::Many | Class::ManyByMany | Class::Tower, Place::Memory) => vec![
+                (InTurn, Narrow, 4 * RUN, Past),
+                (InTurn, Narrow, 8 * RUN, Past),
+                (InTurn, Narrow, 16 * RUN, Past),
+                (InTurn, Wide, 8 * RUN, Past),
+                (Together, Wide, 512, Cached),
+            ],
+            (Class::Many | Class::ManyByMany | Class::Tower, Place::Cache) => vec![
+                (Together, Narrow, 0, Cached),
+                (Together, Wide, 0, Cached),
+                (InTurn, Wide, 0, Cached),
+                (InTurn, Wide, 16 * RUN, Cached),
+            ],
+        };
+        list.extend(
+            ways.into_iter()
+                .map(|(order, width, ahead, stores)| Self { kernel, order, width, ahead, stores })
+                .filter(|choice| *choice != first),
+        );
+        list
+    }
+}
+
+/// Where the data of a computation is when it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In memory, and not in any cache.
+    Memory,
+    /// In a cache.
+    Cache,
+}
+
+/// Bytes of a source that are visited one after the other with [`Order::InTurn`].
+pub(crate) const RUN: usize = 4096;
+
+impl Choices {
+    /// What to take without having measured anything.
+    pub const fn of(kernel: Kernel) -> Self {
+        Self {
+            few: Choice::of(kernel, Class::Few),
+            many: Choice::of(kernel, Class::Many),
+            many_by_many: Choice::of(kernel, Class::ManyByMany),
+            tower: Choice::of(kernel, Class::Tower),
+        }
+    }
+
+    /// The choice for a class.
+    pub const fn get(&self, class: Class) -> Choice {
+        match class {
+            Class::Few => self.few,
+            Class::Many => self.many,
+            Class::ManyByMany => self.many_by_many,
+            Class::Tower => self.tower,
+        }
+    }
+
+    /// Sets the choice for a class.
+    pub fn set(&mut self, class: Class, choice: Choice) {
+        match class {
+            Class::Few => self.few = choice,
+            Class::Many => self.many = choice,
+            Class::ManyByMany => self.many_by_many = choice,
+            Class::Tower => self.tower = choice,
+        }
+    }
+}
+
+impl From<Kernel> for Choices {
+    fn from(kernel: Kernel) -> Self {
+        Self::of(kernel)
+    }
+}
+
+/// The same for every class.
+impl From<Choice> for Choices {
+    fn from(choice: Choice) -> Self {
+        Self { few: choice, many: choice, many_by_many: choice, tower: choice }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kernel, order, width, ahead, stores } = self;
+        let order = match order {
+            Order::Together => "together",
+            Order::InTurn => "in turn",
+        };
+        let width = match width {
+            Width::Narrow => "narrow",
+            Width::Wide => "wide",
+        };
+        write!(f, "{kernel}, sources {order}, {width}, ")?;
+        match ahead {
+            0 => f.write_str("nothing fetched ahead, ")?,
+            bytes => write!(f, "{bytes} bytes ahead, ")?,
+        }
+        f.write_str(match stores {
+            Stores::Cached => "stores cached",
+            Stores::Past => "stores past the cache",
+        })
+    }
+}

@@ -1,0 +1,308 @@
+//! Which choice is the fastest, by a clock that the caller lends.
+//!
+//! A process that has a clock measures once, before it has anything else to do, and gives what it found
+//! to all computations. One that is to come out the same each time does not measure: it takes
+//! [`Choices::of`], whose bytes are the same and whose time does not matter.
+//!
+//! For each class a small computation of its kind is done again and again, by each choice of a short
+//! list in turn, with its buffers out of the caches before. The median of a choice's runs counts, and the
+//! first of the list, which is what is taken unmeasured, is left only for one that is faster by
+//! [`GAIN_MIN`]. Each class has a quarter of the time, and no run begins that would not end in it if it took
+//! twice as long as the shortest before: on a machine too slow for that, all stays as it was. Only what
+//! takes the processor away in the middle of a run can make it longer.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use crate::choice::{Choice, Choices, Class, Place};
+use crate::code::Code;
+use crate::fields::Field;
+use crate::kernel;
+use crate::kernel::engine::{Columns, Finish, Job};
+use crate::kernel::evict::evict;
+use crate::kernels::Kernel;
+
+/// By what part another choice has to be faster to be taken.
+const GAIN_MIN: f64 = 0.03;
+
+/// Runs of each choice that are wanted; fewer if there is no time for them.
+const RUNS: usize = 9;
+
+/// The least number of runs of each choice on which anything is decided.
+const RUNS_MIN: usize = 3;
+
+/// Bytes of a symbol.
+const SYMBOL_SIZE: usize = 4096;
+
+/// What to measure, and how.
+pub struct Measurement<'a> {
+    /// The kernels to choose from, at least one; the first is taken where nothing is measured.
+    pub kernels: &'a [Kernel],
+    /// Where the data is.
+    pub place: Place,
+    /// How long all of it may take.
+    pub time_max: Duration,
+    /// The time since any moment in the past.
+    pub clock: &'a mut dyn FnMut() -> Duration,
+}
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// The fastest choice for each class.
+    pub choices: Choices,
+    /// What it rests on.
+    pub classes: Vec<MeasuredClass>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Nothing was measured, and the kernel is this one.
+impl From<Kernel> for Measured {
+    fn from(kernel: Kernel) -> Self {
+        let classes = Class::ALL.map(|class| MeasuredClass {
+            class,
+            choice: Choice::of(kernel, class),
+            bytes_per_second: None,
+            unmeasured_bytes_per_second: None,
+            choice_count: 1,
+            run_count: 0,
+        });
+        Self { choices: kernel.into(), classes: classes.into(), took: Duration::ZERO }
+    }
+}
+
+/// What was found for one class.
+#[derive(Clone, Debug)]
+pub struct MeasuredClass {
+    /// Which.
+    pub class: Class,
+    /// The choice that was the fastest.
+    pub choice: Choice,
+    /// Source bytes a second with it: the median; none where there was no time to measure.
+    pub bytes_per_second: Option<f64>,
+    /// The same with what is taken unmeasured.
+    pub unmeasured_bytes_per_second: Option<f64>,
+    /// How many choices were compared.
+    pub choice_count: usize,
+    /// How often each was run.
+    pub run_count: usize,
+}
+
+/// Measures.
+///
+/// # Panics
+///
+/// If there is no kernel to choose from.
+pub fn measure(measurement: Measurement<'_>) -> Measured {
+    let Measurement { kernels, place, time_max, clock } = measurement;
+    let start = clock();
+    let mut choices = Choices::of(*kernels.first().expect("a kernel to choose from"));
+    let mut classes = Vec::new();
+    let mut pool = Vec::new();
+    for (n, class) in (1u32..).zip(Class::ALL) {
+        // What one class leaves of its time the others may have.
+        let end = start + time_max * n / Class::ALL.len() as u32;
+        let mut list: Vec<Choice> = Vec::new();
+        for &kernel in kernels {
+            list.extend(Choice::shortlist(kernel, class, place));
+        }
+        let measured = of_class(class, place, &list, &mut pool, end, clock);
+        choices.set(class, measured.choice);
+        classes.push(measured);
+    }
+    Measured { choices, classes, took: clock().saturating_sub(start) }
+}
+
+/// The shape of a class's computation: sources, results and how many of them lie one after the other.
+struct Trial {
+    code: Code,
+    sources: usize,
+    repeats: usize,
+}
+
+impl Trial {
+    fn of(class: Class) -> Self {
+        let (code, sources, repeats) = match class {
+            Class::Few => (Code::new(10, 2), 10, 6),
+            Class::Many => (Code::new(64, 3), 64, 1),
+            Class::ManyByMany => (Code::new(64, 9), 64, 1),
+            Class::Tower => (Code::new(512, 9), 64, 1),
+        };
+        Self { code: code.expect("the shape is that of a code"), sources, repeats }
+    }
+
+    /// Bytes of one codeword.
+    fn size(&self) -> usize {
+        (self.sources + self.code.redundant()) * SYMBOL_SIZE
+    }
+
+    fn run(&self, choice: Choice, pool: &mut [u8]) {
+        let choices = Choices::from(choice);
+        for codeword in pool.chunks_exact_mut(self.size()) {
+            let (sources, into) = codeword.split_at_mut(self.sources * SYMBOL_SIZE);
+            let sources: Vec<&[u8]> = sources.chunks_exact(SYMBOL_SIZE).collect();
+            let mut into: Vec<&mut [u8]> = into.chunks_exact_mut(SYMBOL_SIZE).collect();
+            let job =
+                Job { field: self.code.field(), columns: &First(&self.code), sources: &sources };
+            kernel::accumulate(&choices, job, &mut into, Finish::Store);
+        }
+    }
+}
+
+/// The first columns of a code, by their elements alone.
+struct First<'a>(&'a Code);
+
+impl Columns for First<'_> {
+    fn columns<'a>(
+        &'a self,
+        sources: Range<usize>,
+        rows: Range<usize>,
+        scratch: &'a mut [u16],
+    ) -> &'a [u16] {
+        self.0.columns(sources, rows, scratch)
+    }
+
+    fn row_0_is_xor(&self) -> bool {
+        true
+    }
+}
+
+fn of_class(
+    class: Class,
+    place: Place,
+    list: &[Choice],
+    pool: &mut Vec<u8>,
+    end: Duration,
+    clock: &mut dyn FnMut() -> Duration,
+) -> MeasuredClass {
+    let trial = Trial::of(class);
+    debug_assert!((class == Class::Tower) == (trial.code.field() == Field::Tower));
+    let size = trial.size() * trial.repeats;
+    // Written here, so that no page has to be made during a run.
+    pool.resize(size.max(pool.len()), 0x5a);
+    let pool = &mut pool[..size];
+    let mut times = vec![Vec::with_capacity(RUNS); list.len()];
+    let (mut shortest, mut now) = (None::<Duration>, clock());
+    // The first round is no more than a rehearsal.
+    'rounds: for round in 0..=RUNS {
+        for place_in_round in 0..list.len() {
+            if list.len() < 2 || now + 2 * shortest.unwrap_or_default() > end {
+                break 'rounds;
+            }
+            let n = (round + place_in_round) % list.len();
+            match place {
+                Place::Memory => evict(pool),
+                Place::Cache => trial.run(list[n], pool),
+            }
+            let start = clock();
+            trial.run(list[n], pool);
+            let after = clock();
+            if round > 0 {
+                times[n].push(after.saturating_sub(start));
+            }
+            let took = after.saturating_sub(now);
+            shortest = Some(shortest.map_or(took, |shortest| shortest.min(took)));
+            now = after;
+        }
+    }
+    let run_count = times.iter().map(Vec::len).min().unwrap_or(0);
+    let mut measured = MeasuredClass {
+        class,
+        choice: list[0],
+        bytes_per_second: None,
+        unmeasured_bytes_per_second: None,
+        choice_count: list.len(),
+        run_count,
+    };
+    if run_count < RUNS_MIN {
+        return measured;
+    }
+    let medians = times.into_iter().map(|mut times| {
+        times.sort_unstable();
+        times[times.len() / 2].as_secs_f64()
+    });
+    let medians: Vec<f64> = medians.collect();
+    let mut best = 0;
+    for (n, &median) in medians.iter().enumerate() {
+        if median < medians[best] {
+            best = n;
+        }
+    }
+    if medians[best] > medians[0] * (1.0 - GAIN_MIN) {
+        best = 0;
+    }
+    let bytes = (trial.sources * trial.repeats * SYMBOL_SIZE) as f64;
+    let rate = |median: f64| (median > 0.0).then(|| bytes / median);
+    measured.choice = list[best];
+    measured.bytes_per_second = rate(medians[best]);
+    measured.unmeasured_bytes_per_second = rate(medians[0]);
+    measured
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A clock that goes on by a microsecond each time it is read.
+    fn ticking() -> impl FnMut() -> Duration {
+        let mut now = Duration::from_secs(7);
+        move || {
+            now += Duration::from_micros(1);
+            now
+        }
+    }
+
+    fn measured(time_max: Duration) -> Measured {
+        let kernels: Vec<Kernel> = Kernel::available().rev().take(2).collect();
+        let (place, mut clock) = (Place::Memory, ticking());
+        measure(Measurement { kernels: &kernels, place, time_max, clock: &mut clock })
+    }
+
+    #[test]
+    fn with_no_time_nothing_is_run_and_the_unmeasured_choices_stay() {
+        let Measured { choices, classes, .. } = measured(Duration::ZERO);
+        assert_eq!(choices, Choices::of(Kernel::best()));
+        assert!(classes.iter().all(|class| class.run_count == 0));
+        assert!(classes.iter().all(|class| class.bytes_per_second.is_none()));
+    }
+
+    #[test]
+    fn choices_that_take_the_same_time_stay_as_they_were() {
+        let Measured { choices, classes, .. } = measured(Duration::from_secs(1));
+        assert_eq!(choices, Choices::of(Kernel::best()));
+        let kernels = Kernel::available().rev().take(2);
+        if kernels.last().is_some_and(Kernel::has_vectors) {
+            assert!(classes.iter().all(|class| class.run_count == RUNS));
+            assert!(classes.iter().all(|class| class.bytes_per_second.is_some()));
+        }
+    }
+
+    #[test]
+    fn the_choice_whose_runs_are_the_shortest_is_taken() {
+        if !Kernel::best().has_vectors() {
+            return;
+        }
+        // Runs take 10 microseconds, but every run of the third choice of the list 5.
+        let list = Choice::shortlist(Kernel::best(), Class::Few, Place::Memory);
+        let (mut now, mut reads) = (Duration::ZERO, 0usize);
+        let mut clock = || {
+            // The first reading comes before the rounds, then there are two for each run.
+            if reads > 0 && reads % 2 == 0 {
+                let run = reads / 2 - 1;
+                let (round, place) = (run / list.len(), run % list.len());
+                let is_third = (round + place) % list.len() == 2;
+                now += Duration::from_micros(if is_third { 5 } else { 10 });
+            }
+            reads += 1;
+            now
+        };
+        let end = Duration::from_secs(1);
+        let found = of_class(Class::Few, Place::Memory, &list, &mut Vec::new(), end, &mut clock);
+        assert_eq!(found.choice, list[2]);
+        assert_eq!(
+            found.bytes_per_second.map(f64::round),
+            found.unmeasured_bytes_per_second.map(|rate| (2.0 * rate).round())
+        );
+    }
+}
