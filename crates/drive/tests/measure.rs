@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use levelhead_block::{Command, Effort};
-use levelhead_drive::measure::{MeasureError, Measured, Measurement, Options, Read, Thoroughness};
+use levelhead_drive::measure::{
+    MeasureError, Measured, Measurement, Options, Read, Thoroughness, Wake,
+};
 use levelhead_drive::{CacheMode, Completion, Drive, Profile, Settings};
 use levelhead_stats::Streams;
 use levelhead_units::{Extent, Instant, Lba, Nanos, Sectors};
@@ -27,7 +29,7 @@ fn read(lba: u64, sectors: u64) -> Command {
 
 /// Measures a drive in virtual time. Each end is reported up to `noise` late.
 fn measure(drive: &mut Drive, thoroughness: Thoroughness, noise: Nanos) -> Measured {
-    let options = Options { thoroughness, read_max: READ_MAX, seed: 1 };
+    let options = Options { thoroughness, read_max: READ_MAX, end: Wake::Message, seed: 1 };
     let mut measurement = Measurement::new(drive.size(), options).unwrap();
     let mut late = Streams::new(4).stream("late");
     let mut began: BTreeMap<u64, Instant> = BTreeMap::new();
@@ -231,7 +233,12 @@ fn the_same_answers_give_the_same_profile() {
 
 #[test]
 fn what_is_too_small_or_does_not_turn_is_refused() {
-    let options = Options { thoroughness: Thoroughness::Quick, read_max: READ_MAX, seed: 1 };
+    let options = Options {
+        thoroughness: Thoroughness::Quick,
+        read_max: READ_MAX,
+        end: Wake::Message,
+        seed: 1,
+    };
     let error = Measurement::new(Sectors::new(1_000), options).unwrap_err();
     assert!(matches!(error, MeasureError::TooSmall { .. }), "{error}");
     // Memory: every read takes as long as its bytes.
@@ -250,8 +257,13 @@ fn what_is_too_small_or_does_not_turn_is_refused() {
 /// than the drive.
 #[test]
 fn what_answers_at_once_is_asked_for_no_sector_past_its_end() {
-    let size = Sectors::new(14_000);
-    let options = Options { thoroughness: Thoroughness::Quick, read_max: READ_MAX, seed: 1 };
+    let size = Sectors::new(26_000);
+    let options = Options {
+        thoroughness: Thoroughness::Quick,
+        read_max: READ_MAX,
+        end: Wake::Message,
+        seed: 1,
+    };
     let mut measurement = Measurement::new(size, options).unwrap();
     let mut now = Instant::ZERO;
     while let Some(Read { id, extent }) = measurement.poll() {

@@ -18,9 +18,13 @@
 //!   sector is the time a sector takes to pass, and that gives the length of the track. A track's
 //!   length and the sustained rate together give the time that is lost between tracks, the skew.
 //! - *Random reads*: with 1 to 32 inside the drive at a time.
-//! - *Seeks*: pairs of single sectors on two cylinders at the distance to be measured, at random angles,
-//!   each pair somewhere else. The times of the second ones are spread evenly over one revolution from the time the arm needs;
-//!   both ends of that range say where it begins, and what memory answered lies outside it.
+//! - *Seeks*: from a sector to another cylinder and back to a neighbour of the first, which is chosen so that it passes the head
+//!   just when the arm could be there. Whether it was, or had to wait for another revolution, says on which side of the
+//!   edge the choice was, and the next one is nearer to it (`hunt.rs`).
+//!
+//! What the machine adds to a drive's times by waking its threads late is measured beside ([`Measurement::handle_wake`]) and what
+//! is usual of it taken off. Each figure has its error, and where that is too great, or late wake-ups are no longer
+//! rare, there is no answer ([`MeasureError::Late`], [`MeasureError::Unsure`], [`MeasureError::Unsteady`]).
 //!
 //! # Invariants
 //!
@@ -35,19 +39,26 @@
 
 mod facts;
 mod fit;
+mod hunt;
+mod lateness;
 mod layout;
 mod measured;
 mod stage;
+mod trust;
 
 use std::fmt;
 
 use levelhead_stats::{Rng, Streams};
-use levelhead_units::{Extent, Instant, Sectors};
+use levelhead_units::{Extent, Instant, Nanos, Sectors};
 
 pub use facts::{AtDepth, Rate, Seek};
+pub use lateness::{Lateness, Wake};
 pub use measured::Measured;
+pub use trust::Figure;
 
 use crate::QUEUE_DEPTH_MAX;
+use hunt::Hunt;
+use lateness::Wakes;
 use layout::Layout;
 use stage::Stage;
 
@@ -67,6 +78,8 @@ pub struct Options {
     pub thoroughness: Thoroughness,
     /// The largest read that reaches the drive in one piece.
     pub read_max: Sectors,
+    /// What tells the program that a read has ended, see [`Measurement::handle_wake`].
+    pub end: Wake,
     /// What chance is drawn from.
     pub seed: u64,
 }
@@ -81,7 +94,7 @@ pub struct Read {
 }
 
 /// What cannot be measured.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum MeasureError {
     /// The drive is too small.
     TooSmall {
@@ -94,6 +107,24 @@ pub enum MeasureError {
     NoRate,
     /// No period fits the ends of the reads: nothing turns.
     NoRotation,
+    /// The machine itself was too late to say when reads ended.
+    Late {
+        /// The share of wake-ups that were more than a millisecond late.
+        share: f64,
+        /// The 99th percentile of their lateness in seconds.
+        p99: f64,
+    },
+    /// The reads agree too little on a figure.
+    Unsure {
+        /// Which.
+        what: Figure,
+        /// Its error, as its part.
+        share: f64,
+        /// The greatest error at which it would be told.
+        most: f64,
+    },
+    /// The rates jump from place to place.
+    Unsteady,
 }
 
 impl fmt::Display for MeasureError {
@@ -108,6 +139,34 @@ impl fmt::Display for MeasureError {
             Self::NoRotation => {
                 f.write_str("reads end at no particular angle: nothing seems to turn in it")
             }
+            Self::Late { share, p99 } => write!(
+                f,
+                "this machine is too busy to measure a disk: {:.1} % of this program's own waits ended more than a \
+                 millisecond late and 1 % more than {:.1} ms, so that no profile was written; measure again when it has \
+                 nothing else to do",
+                share * 100.0,
+                p99 * 1e3
+            ),
+            Self::Unsure { what, share, most } => {
+                match what {
+                    Figure::Rotation => f.write_str("the time of a revolution")?,
+                    Figure::Rate { lba } => write!(f, "the rate at sector {lba}")?,
+                    Figure::Seek { stroke } => {
+                        write!(f, "the seek over {:.3} % of the stroke", stroke * 100.0)?;
+                    }
+                }
+                write!(
+                    f,
+                    " is known within {:.1} % only, and {:.1} % are wanted, so that no profile was written: the drive or \
+                     the machine had other things to do, measure again when it has not",
+                    share * 100.0,
+                    most * 100.0
+                )
+            }
+            Self::Unsteady => f.write_str(
+                "the rates jump from place to place, so that no profile was written: the drive or the machine had other \
+                 things to do, measure again when it has not",
+            ),
         }
     }
 }
@@ -123,15 +182,21 @@ struct Counts {
     rotation: u64,
     /// Random reads at each depth.
     random: u64,
-    /// Pairs of reads of each seek length.
+    /// The most aimed reads for each seek length.
     seeks: u64,
+    /// The error, as the part of a seek's positioning, at which no more of them are needed.
+    seek_error: f64,
 }
 
 impl Thoroughness {
     const fn counts(self) -> Counts {
         match self {
-            Self::Quick => Counts { stream: 6, rotation: 96, random: 100, seeks: 30 },
-            Self::Thorough => Counts { stream: 16, rotation: 240, random: 500, seeks: 160 },
+            Self::Quick => {
+                Counts { stream: 12, rotation: 96, random: 100, seeks: 48, seek_error: 0.015 }
+            }
+            Self::Thorough => {
+                Counts { stream: 16, rotation: 240, random: 500, seeks: 160, seek_error: 0.005 }
+            }
         }
     }
 }
@@ -156,6 +221,10 @@ pub struct Measurement {
     counts: Counts,
     rng: Rng,
     stage: Stage,
+    hunt: Option<Hunt>,
+    /// How late the machine's own threads were.
+    wakes: Wakes,
+    end: Wake,
     /// The first stage, once it is over.
     streams: Option<Stage>,
     /// Which of the stages is under way.
@@ -180,6 +249,7 @@ enum Step {
 struct Found {
     rates: Vec<Rate>,
     rotation: f64,
+    rotation_error: f64,
     /// Time lost between tracks, in revolutions.
     skew: f64,
     depths: Vec<AtDepth>,
@@ -208,6 +278,9 @@ impl Measurement {
             counts,
             rng,
             stage: Stage::new(1, Vec::new()),
+            hunt: None,
+            wakes: Wakes::default(),
+            end: options.end,
             streams: None,
             step: Step::Rates,
             named: 0,
@@ -238,17 +311,24 @@ impl Measurement {
         self.stage.handle_done(id.checked_sub(first).expect("reads end once"), began, ended);
     }
 
+    /// A thread of this program woke up this late after what it had waited for, at some time during the measurement. What is usual
+    /// is taken off the drive's times: a read's order is a message to a thread, and [`Options::end`] tells of its end.
+    pub fn handle_wake(&mut self, wake: Wake, late: Nanos) {
+        self.wakes.add(wake, late);
+    }
+
     /// Reads that have ended, and all of them as far as is known; the second number may still change a
     /// little.
     pub fn progress(&self) -> (u64, u64) {
         let Counts { rotation, random, seeks, .. } = self.counts;
+        let of_a_length = seeks / 2 * READS_OF_AN_AIM;
         let later = match self.step {
-            Step::Rates => rotation * 2 + (random * DEPTHS.len() as u64) + 2 * seeks * SEEKS_ABOUT,
-            Step::Rotation => random * DEPTHS.len() as u64 + 2 * seeks * SEEKS_ABOUT,
-            Step::Random(at) => random * (DEPTHS.len() - 1 - at) as u64 + 2 * seeks * SEEKS_ABOUT,
+            Step::Rates => rotation * 2 + random * DEPTHS.len() as u64 + of_a_length * SEEKS_ABOUT,
+            Step::Rotation => random * DEPTHS.len() as u64 + of_a_length * SEEKS_ABOUT,
+            Step::Random(at) => random * (DEPTHS.len() - 1 - at) as u64 + of_a_length * SEEKS_ABOUT,
             Step::Seeks(at) => {
                 let lengths = self.found.layout.as_ref().map_or(0, |layout| layout.lengths().len());
-                2 * seeks * lengths.saturating_sub(at + 1) as u64
+                of_a_length * lengths.saturating_sub(at + 1) as u64
             }
             Step::Done => 0,
         };
@@ -270,13 +350,36 @@ impl Measurement {
             return Err(error);
         }
         assert_eq!(self.step, Step::Done, "reads are still wanted");
-        let Found { rates, rotation, skew, depths, layout, seeks } = self.found;
+        let lateness = self.wakes.lateness();
+        let Found { rates, rotation, rotation_error, skew, depths, layout, mut seeks } = self.found;
         let layout = layout.expect("it was made before the seeks");
-        Ok(Measured { size: self.size, rotation, skew, rates, depths, seeks, layout })
+        if let Some(lateness) = &lateness {
+            for seek in &mut seeks {
+                seek.positioning = (seek.positioning - lateness.of_a_read(self.end)).max(0.0);
+                seek.error += lateness.doubt(self.end);
+            }
+        }
+        fit::make_rise(&mut seeks);
+        let size = self.size;
+        let measured = Measured {
+            size,
+            rotation,
+            rotation_error,
+            skew,
+            rates,
+            depths,
+            seeks,
+            layout,
+            lateness,
+        };
+        trust::check(&measured).map(|()| measured)
     }
 
     /// A stage is over: takes its facts and begins the next one. Only this function changes `step`.
     fn advance(&mut self) {
+        if self.go_on() {
+            return;
+        }
         match self.conclude() {
             Ok(()) => {}
             Err(error) => {
@@ -292,8 +395,10 @@ impl Measurement {
             Step::Random(at) if at + 1 < DEPTHS.len() => {
                 (Step::Random(at + 1), self.random(DEPTHS[at + 1]))
             }
-            Step::Random(_) => (Step::Seeks(0), self.seeks(0)),
-            Step::Seeks(at) if at + 1 < self.lengths() => (Step::Seeks(at + 1), self.seeks(at + 1)),
+            Step::Random(_) => (Step::Seeks(0), self.set_out(0)),
+            Step::Seeks(at) if at + 1 < self.lengths() => {
+                (Step::Seeks(at + 1), self.set_out(at + 1))
+            }
             Step::Seeks(_) | Step::Done => (Step::Done, Stage::new(1, Vec::new())),
         };
     }
@@ -319,12 +424,8 @@ impl Measurement {
             }
             Step::Seeks(at) => {
                 let length = self.layout().lengths()[at];
-                let times = stage::seek_times(&self.stage);
-                let positioning = fit::lower_edge(&times, self.found.rotation);
-                self.found.seeks.push(Seek { length, positioning });
-                if at + 1 == self.lengths() {
-                    fit::make_rise(&mut self.found.seeks);
-                }
+                let edge = self.hunt.take().expect("it is what the stage is").edge();
+                self.found.seeks.push(Seek { length, positioning: edge.time, error: edge.error() });
             }
             Step::Done => {}
         }
@@ -335,8 +436,31 @@ impl Measurement {
     fn spin(&mut self) -> Result<(), MeasureError> {
         let turns = stage::turns_of(&self.stage, &self.found.rates);
         let spin = fit::spin(&turns).ok_or(MeasureError::NoRotation)?;
-        (self.found.rotation, self.found.skew) = (spin.rotation, spin.skew);
+        let found = &mut self.found;
+        (found.rotation, found.rotation_error, found.skew) = (spin.rotation, spin.error, spin.skew);
         Ok(())
+    }
+
+    /// The next reads of a hunt, if it is not over; whether there are any.
+    fn go_on(&mut self) -> bool {
+        let Some(hunt) = &mut self.hunt else { return false };
+        let layout = self.found.layout.as_ref().expect("it is made before the seeks");
+        if self.stage.sent() % READS_OF_AN_AIM == 0 {
+            let (began, ended) = self.stage.last(0);
+            hunt.score(began, ended);
+            let edge = hunt.edge();
+            let is_known = edge.error() <= self.counts.seek_error * edge.time;
+            if hunt.tried() >= self.counts.seeks || is_known && hunt.counted() >= COUNTED_MIN {
+                return false;
+            }
+            self.stage.push(hunt.set_out(&mut self.rng, layout));
+        } else {
+            let (first_ended, away_ended) = (self.stage.last(1).1, self.stage.last(0).1);
+            let size = self.size.get();
+            let back = hunt.aim(&mut self.rng, size, first_ended, away_ended);
+            self.stage.push([back]);
+        }
+        true
     }
 
     /// The rates by the streams that have been read, with what is known of the rotation.
@@ -394,24 +518,19 @@ impl Measurement {
         Stage::new(depth, (0..count).map(|_| stage::extent(self.rng.below(size), 1)).collect())
     }
 
-    /// Pairs of reads at random angles of two cylinders at this distance, each pair somewhere else, so that the
-    /// drive's memory does not know them.
-    fn seeks(&mut self, at: usize) -> Stage {
+    /// The first reads of a hunt for a length's positioning.
+    fn set_out(&mut self, at: usize) -> Stage {
         let layout = self.found.layout.as_ref().expect("it is made before the seeks");
-        let (length, stroke) = (layout.lengths()[at], layout.cylinders() - 1);
-        let mut reads = Vec::new();
-        for pair in 0..self.counts.seeks {
-            let outer = self.rng.below(stroke + 1 - length);
-            let (from, to) =
-                if pair % 2 == 0 { (outer, outer + length) } else { (outer + length, outer) };
-            for cylinder in [from, to] {
-                let (lba, sectors) = layout.cylinder(cylinder);
-                reads.push(stage::extent(lba + self.rng.below(sectors), 1));
-            }
-        }
-        Stage::new(1, reads)
+        let mut hunt = Hunt::new(layout.lengths()[at], self.found.rotation);
+        let reads = hunt.set_out(&mut self.rng, layout);
+        self.hunt = Some(hunt);
+        Stage::new(1, reads.to_vec())
     }
 }
 
+/// Reads of one aim: the first, the one away, the one back.
+const READS_OF_AN_AIM: u64 = 3;
+/// The least reads back that must count.
+const COUNTED_MIN: u64 = 8;
 /// How many seek lengths a usual drive has, for the progress before they are known.
 const SEEKS_ABOUT: u64 = 18;

@@ -1,0 +1,63 @@
+//! Whether what was measured may be told: a figure that is not known well enough is none.
+
+use super::MeasureError;
+use super::lateness::Lateness;
+use super::measured::Measured;
+
+/// The greatest error of a rate, of the first one and of all others, as its part.
+const RATE_FIRST: f64 = 0.04;
+const RATE: f64 = 0.10;
+/// The greatest error of the rotation, as its part: tracks are as long as it says.
+const ROTATION: f64 = 0.005;
+/// The greatest error of a seek, as the part of its positioning.
+const SEEK: f64 = 0.05;
+/// Seeks over less than this part of the stroke may be off by that of the shortest one that is longer: in how many cylinders two
+/// near sectors lie depends on what is assumed.
+pub(super) const SHORT: f64 = 1.0 / 64.0;
+
+/// Refuses what is not known well enough, by the first reason that there is.
+pub(super) fn check(measured: &Measured) -> Result<(), MeasureError> {
+    if let Some(lateness) = &measured.lateness
+        && !lateness.is_usual()
+    {
+        let Lateness { late_share, p99, .. } = *lateness;
+        return Err(MeasureError::Late { share: late_share, p99 });
+    }
+    let unsure = |what: Figure, error: f64, figure: f64, most: f64| {
+        // An error that is no number is none that is small.
+        let share = error / figure;
+        let is_known = share <= most;
+        if is_known { Ok(()) } else { Err(MeasureError::Unsure { what, share, most }) }
+    };
+    unsure(Figure::Rotation, measured.rotation_error, measured.rotation, ROTATION)?;
+    for (at, rate) in measured.rates.iter().enumerate() {
+        let most = if at == 0 { RATE_FIRST } else { RATE };
+        let what = Figure::Rate { lba: rate.lba.get() };
+        unsure(what, rate.error, rate.bytes_per_s, most)?;
+    }
+    let stroke = measured.cylinders().saturating_sub(1).max(1) as f64;
+    for seek in &measured.seeks {
+        let share = seek.length as f64 / stroke;
+        if share >= SHORT * 0.99 {
+            unsure(Figure::Seek { stroke: share }, seek.error, seek.positioning, SEEK)?;
+        }
+    }
+    if measured.is_steady() { Ok(()) } else { Err(MeasureError::Unsteady) }
+}
+
+/// What is not known well enough.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Figure {
+    /// The time of a revolution.
+    Rotation,
+    /// The sustained rate at this sector.
+    Rate {
+        /// The sector.
+        lba: u64,
+    },
+    /// The seek over this part of the stroke.
+    Seek {
+        /// From 0 to 1.
+        stroke: f64,
+    },
+}
