@@ -26,6 +26,10 @@ use super::stage::extent;
 
 /// The part of a revolution by which a sector may pass earlier or later than it should.
 const TOLERANCE: f64 = 0.03;
+/// The part by which the time of a sector is mended by one read back, and the part of a revolution that has to lie between it
+/// and the first to say anything of that.
+const MENDING: f64 = 0.15;
+const FAR: f64 = 0.1;
 /// A turn of so many seconds between an end and the next order is assumed at first.
 const TURN_USUAL: f64 = 50e-6;
 
@@ -41,15 +45,20 @@ pub(super) struct Hunt {
     /// From the read away's end to the next order.
     turn: f64,
     first: u64,
-    /// The time one sector takes to pass the head at the first.
+    /// The time one sector takes to pass the head at the first, by the rates.
     sector: f64,
+    /// The same by what was read back so far, as its part.
+    scale: f64,
+    /// From the read back's passing to the first's.
+    ahead: f64,
     /// When the sector aimed at is to have passed.
     expected: f64,
     away_ended: f64,
 }
 
 impl Hunt {
-    pub(super) fn new(length: u64, rotation: f64) -> Self {
+    /// `scale` is what the hunt before has found.
+    pub(super) fn new(length: u64, rotation: f64, scale: f64) -> Self {
         Self {
             length,
             rotation,
@@ -58,6 +67,8 @@ impl Hunt {
             turn: TURN_USUAL,
             first: 0,
             sector: 0.0,
+            scale,
+            ahead: 0.0,
             expected: 0.0,
             away_ended: 0.0,
         }
@@ -87,14 +98,17 @@ impl Hunt {
         away_ended: f64,
     ) -> Extent {
         let edge = self.edge();
-        let wanted = edge.low + (edge.high - edge.low).min(self.rotation) * rng.unit();
+        // Rather in the middle of it.
+        let chance = rng.unit().midpoint(rng.unit());
+        let wanted = edge.low + (edge.high - edge.low).min(self.rotation) * chance;
         let ends = away_ended + self.turn + wanted;
         // How many sectors earlier than the first passes the head then; behind it in the second half of the track.
         let mut before = ((first_ended - ends) / self.rotation).rem_euclid(1.0);
         if before > 0.5 {
             before -= 1.0;
         }
-        let mut step = (before * self.rotation / self.sector).round() as i64;
+        let sector = self.sector * self.scale;
+        let mut step = (before * self.rotation / sector).round() as i64;
         if step == 0 {
             step = 1;
         }
@@ -102,7 +116,8 @@ impl Hunt {
         let last = size as i64 - 1;
         let place = if (0..=last).contains(&place) { place } else { self.first as i64 + step };
         let place = place.clamp(0, last);
-        self.expected = first_ended - (self.first as i64 - place) as f64 * self.sector;
+        self.ahead = (self.first as i64 - place) as f64 * sector;
+        self.expected = first_ended - self.ahead;
         self.away_ended = away_ended;
         extent(place as u64, 1)
     }
@@ -114,9 +129,19 @@ impl Hunt {
         // Slowly, so that one late order does not spoil the next aim.
         self.turn += (turn.clamp(0.0, 4.0 * self.turn) - self.turn) / 4.0;
         let turns = (ended - self.expected) / self.rotation;
-        if (turns - turns.round()).abs() <= TOLERANCE {
-            self.times.push(ended - began);
+        let late = turns - turns.round();
+        if late.abs() > TOLERANCE {
+            return;
         }
+        self.times.push(ended - began);
+        if self.ahead.abs() > FAR * self.rotation {
+            self.scale *= 1.0 - MENDING * late * self.rotation / self.ahead;
+        }
+    }
+
+    /// The time of a sector as a part of what the rates say.
+    pub(super) fn scale(&self) -> f64 {
+        self.scale
     }
 
     pub(super) fn tried(&self) -> u64 {

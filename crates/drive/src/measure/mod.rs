@@ -192,7 +192,7 @@ impl Thoroughness {
     const fn counts(self) -> Counts {
         match self {
             Self::Quick => {
-                Counts { stream: 12, rotation: 96, random: 100, seeks: 48, seek_error: 0.015 }
+                Counts { stream: 12, rotation: 96, random: 100, seeks: 40, seek_error: 0.015 }
             }
             Self::Thorough => {
                 Counts { stream: 16, rotation: 240, random: 500, seeks: 160, seek_error: 0.005 }
@@ -222,6 +222,8 @@ pub struct Measurement {
     rng: Rng,
     stage: Stage,
     hunt: Option<Hunt>,
+    /// What the hunts have found of the time of a sector.
+    scale: f64,
     /// How late the machine's own threads were.
     wakes: Wakes,
     end: Wake,
@@ -279,6 +281,7 @@ impl Measurement {
             rng,
             stage: Stage::new(1, Vec::new()),
             hunt: None,
+            scale: 1.0,
             wakes: Wakes::default(),
             end: options.end,
             streams: None,
@@ -336,7 +339,23 @@ impl Measurement {
         (done, done + self.stage.left() + later)
     }
 
-    /// What was found.
+    /// What was found, if it is known well enough to be told.
+    ///
+    /// # Errors
+    ///
+    /// What makes no sense of a disk, or is not known.
+    ///
+    /// # Panics
+    ///
+    /// If it is not over.
+    pub fn finish(self) -> Result<Measured, MeasureError> {
+        // On a machine that is late nothing seems to turn, so that this comes first.
+        trust::check_lateness(self.wakes.lateness().as_ref())?;
+        let measured = self.finish_unchecked()?;
+        trust::check(&measured).map(|()| measured)
+    }
+
+    /// What was found, known or not: for a look at what [`Measurement::finish`] refuses.
     ///
     /// # Errors
     ///
@@ -345,7 +364,7 @@ impl Measurement {
     /// # Panics
     ///
     /// If it is not over.
-    pub fn finish(self) -> Result<Measured, MeasureError> {
+    pub fn finish_unchecked(self) -> Result<Measured, MeasureError> {
         if let Some(error) = self.failed {
             return Err(error);
         }
@@ -372,7 +391,7 @@ impl Measurement {
             layout,
             lateness,
         };
-        trust::check(&measured).map(|()| measured)
+        Ok(measured)
     }
 
     /// A stage is over: takes its facts and begins the next one. Only this function changes `step`.
@@ -424,7 +443,9 @@ impl Measurement {
             }
             Step::Seeks(at) => {
                 let length = self.layout().lengths()[at];
-                let edge = self.hunt.take().expect("it is what the stage is").edge();
+                let hunt = self.hunt.take().expect("it is what the stage is");
+                self.scale = hunt.scale();
+                let edge = hunt.edge();
                 self.found.seeks.push(Seek { length, positioning: edge.time, error: edge.error() });
             }
             Step::Done => {}
@@ -521,7 +542,7 @@ impl Measurement {
     /// The first reads of a hunt for a length's positioning.
     fn set_out(&mut self, at: usize) -> Stage {
         let layout = self.found.layout.as_ref().expect("it is made before the seeks");
-        let mut hunt = Hunt::new(layout.lengths()[at], self.found.rotation);
+        let mut hunt = Hunt::new(layout.lengths()[at], self.found.rotation, self.scale);
         let reads = hunt.set_out(&mut self.rng, layout);
         self.hunt = Some(hunt);
         Stage::new(1, reads.to_vec())

@@ -15,14 +15,18 @@ const SEEK: f64 = 0.05;
 /// near sectors lie depends on what is assumed.
 pub(super) const SHORT: f64 = 1.0 / 64.0;
 
+/// Refuses what a machine says that is late itself.
+pub(super) fn check_lateness(lateness: Option<&Lateness>) -> Result<(), MeasureError> {
+    match lateness {
+        Some(lateness) if !lateness.is_usual() => {
+            Err(MeasureError::Late { share: lateness.late_share, p99: lateness.p99 })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// Refuses what is not known well enough, by the first reason that there is.
 pub(super) fn check(measured: &Measured) -> Result<(), MeasureError> {
-    if let Some(lateness) = &measured.lateness
-        && !lateness.is_usual()
-    {
-        let Lateness { late_share, p99, .. } = *lateness;
-        return Err(MeasureError::Late { share: late_share, p99 });
-    }
     let unsure = |what: Figure, error: f64, figure: f64, most: f64| {
         // An error that is no number is none that is small.
         let share = error / figure;
