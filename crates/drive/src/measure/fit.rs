@@ -24,6 +24,13 @@ const INTERVAL: f64 = 2.3;
 /// Of normal noise, the standard deviation in medians of its absolute values.
 const SIGMA_OF_MEDIAN: f64 = 1.4826;
 
+/// How often period and skew are found anew from what agrees with them.
+const REFITS: usize = 6;
+/// An end that is so many times farther off than is usual was late.
+const STRAY: f64 = 5.0;
+/// A run that agrees so many times worse than the middle one goes across the end of its track.
+const RUN_STRAY: f64 = 2.0;
+
 /// The ends of single sectors of one track.
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
@@ -60,28 +67,21 @@ impl Turns {
     }
 
     /// For each sector: whole turns since the first at about this period, by how much earlier it comes
-    /// by the sustained rate, and when it ended; each less its mean.
+    /// by the sustained rate, and when it ended.
     fn rows(&self, period: f64, known: f64) -> Vec<[f64; 3]> {
         let start = self.ends.first().map_or(0.0, |first| first.1);
-        let mut rows: Vec<[f64; 3]> = self
-            .ends
-            .iter()
-            .map(|&(before, ended)| {
-                let (ahead, ended) = (before * self.sector, ended - start);
-                [((ended + ahead * known) / period).round(), ahead, ended]
-            })
-            .collect();
-        for at in 0..3 {
-            let mean = rows.iter().map(|row| row[at]).sum::<f64>() / rows.len() as f64;
-            rows.iter_mut().for_each(|row| row[at] -= mean);
-        }
-        rows
+        let row = |&(before, ended): &(f64, f64)| {
+            let (ahead, ended) = (before * self.sector, ended - start);
+            [((ended + ahead * known) / period).round(), ahead, ended]
+        };
+        self.ends.iter().map(row).collect()
     }
 }
 
-/// Period and share of a sector's time by least squares over all runs, near a known period:
+/// Period and share of a sector's time by least squares over all runs, each of which begins when it does:
 /// `ended = first + turns * period - ahead * share`.
 fn least_squares(runs: &[Vec<[f64; 3]>]) -> Option<(f64, f64)> {
+    let runs: Vec<Vec<[f64; 3]>> = runs.iter().map(|run| centred(run)).collect();
     let product =
         |a: usize, b: usize| -> f64 { runs.iter().flatten().map(|row| row[a] * row[b]).sum() };
     let (tt, ta, aa) = (product(0, 0), product(0, 1), product(1, 1));
@@ -91,14 +91,24 @@ fn least_squares(runs: &[Vec<[f64; 3]>]) -> Option<(f64, f64)> {
         .then(|| ((te * aa - ae * ta) / determinant, -(ae * tt - te * ta) / determinant))
 }
 
-/// How far a run is from that, on average.
-fn misfit(run: &[[f64; 3]], found: (f64, f64)) -> f64 {
-    run.iter().map(|row| off(row, found)).sum::<f64>() / run.len() as f64
+/// Rows less their mean.
+fn centred(run: &[[f64; 3]]) -> Vec<[f64; 3]> {
+    let mean = |at: usize| run.iter().map(|row| row[at]).sum::<f64>() / run.len() as f64;
+    let mean = [mean(0), mean(1), mean(2)];
+    run.iter().map(|row| [row[0] - mean[0], row[1] - mean[1], row[2] - mean[2]]).collect()
 }
 
-/// How far a single end is from that.
-fn off(row: &[f64; 3], (period, share): (f64, f64)) -> f64 {
-    (row[2] - row[0] * period + row[1] * share).abs()
+/// How far each end of a run is from that, wherever most of them say that the run begins.
+fn offs(run: &[[f64; 3]], (period, share): (f64, f64)) -> Vec<f64> {
+    let first = |row: &[f64; 3]| row[2] - row[0] * period + row[1] * share;
+    let begin = median(run.iter().map(first).collect());
+    run.iter().map(|row| (first(row) - begin).abs()).collect()
+}
+
+/// The rows of a run that are not much farther off than is usual.
+fn kept(run: &[[f64; 3]], found: (f64, f64), usual: f64) -> Vec<[f64; 3]> {
+    let rows = run.iter().zip(offs(run, found));
+    rows.filter(|(_, off)| *off <= usual * STRAY).map(|(row, _)| *row).collect()
 }
 
 /// The period that makes all ends agree, and the skew; none if nothing agrees.
@@ -129,18 +139,26 @@ pub(super) fn spin(turns: &[Turns]) -> Option<Spin> {
     let known = 1.0 / (1.0 + SKEW_USUAL);
     let mut runs: Vec<Vec<[f64; 3]>> = turns.iter().map(|turns| turns.rows(fine, known)).collect();
     // A run across the end of its track has a step in it: at first the middle of what each says, then
-    // the better half of them together.
+    // those together that agree about as well as the middle one.
     let mut alone: Vec<(f64, f64)> =
         runs.iter().filter_map(|run| least_squares(std::slice::from_ref(run))).collect();
     let mut found = (middle(&mut alone, |found| found.0)?, middle(&mut alone, |found| found.1)?);
-    for _ in 0..3 {
-        runs.sort_by(|left, right| misfit(left, found).total_cmp(&misfit(right, found)));
-        found = least_squares(&runs[..runs.len().div_ceil(2)])?;
+    let (mut noise, mut last) = (0.0, Vec::new());
+    for _ in 0..REFITS {
+        let misfit = |run: &Vec<[f64; 3]>| median(offs(run, found));
+        runs.sort_by(|left, right| misfit(left).total_cmp(&misfit(right)));
+        let usual = misfit(&runs[runs.len() / 2]) * RUN_STRAY;
+        let good = runs.iter().take_while(|run| misfit(run) <= usual).count();
+        let better = &runs[..good];
+        noise = median(better.iter().flat_map(|run| offs(run, found)).collect());
+        last = better.iter().map(|run| kept(run, found, noise)).collect();
+        found = least_squares(&last)?;
     }
     let (rotation, share) = found;
-    let noise = median(runs.iter().flatten().map(|row| off(row, found)).collect());
-    let turns: f64 =
-        runs[..runs.len().div_ceil(2)].iter().flatten().map(|row| row[0] * row[0]).sum();
+    // What the passing of sectors explains as well says nothing of the rotation.
+    let rows: Vec<[f64; 3]> = last.iter().flat_map(|run| centred(run)).collect();
+    let product = |a: usize, b: usize| -> f64 { rows.iter().map(|row| row[a] * row[b]).sum() };
+    let turns = product(0, 0) - product(0, 1).powi(2) / product(1, 1);
     let error = INTERVAL * SIGMA_OF_MEDIAN * noise / turns.sqrt();
     let skew = if share > 0.0 { 1.0 / share - 1.0 } else { SKEW_MAX };
     Some(Spin { rotation, error, skew: skew.clamp(0.0, SKEW_MAX) })

@@ -192,7 +192,7 @@ impl Thoroughness {
     const fn counts(self) -> Counts {
         match self {
             Self::Quick => {
-                Counts { stream: 12, rotation: 96, random: 100, seeks: 40, seek_error: 0.015 }
+                Counts { stream: 12, rotation: 144, random: 100, seeks: 40, seek_error: 0.015 }
             }
             Self::Thorough => {
                 Counts { stream: 16, rotation: 240, random: 500, seeks: 160, seek_error: 0.005 }

@@ -9,8 +9,8 @@ use super::fit::{self, Line, Turns};
 /// depends on it.
 const ROTATION_USUAL: f64 = 60.0 / 7_200.0;
 /// The part of a track over which a run of sectors goes: rarely across its end.
-const RUN_OF_TRACK: u64 = 5;
-const RUN_MAX: u64 = 24;
+const RUN_OF_TRACK: u64 = 8;
+const RUN_MAX: u64 = 16;
 const RUN_MIN: u64 = 6;
 
 /// Reads in order, a fixed number of them at a time.
