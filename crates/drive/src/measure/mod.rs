@@ -11,7 +11,8 @@
 //!
 //! - *Rates*: streams of large reads at places spread over the drive, in two sizes. What one command
 //!   costs besides its bytes is the same in both, so the difference is that of the bytes alone, whether
-//!   the drive reads ahead or loses a revolution between commands.
+//!   the drive reads ahead or loses a revolution between commands. Where the reads agree too little, more are read beside
+//!   them once the rotation is known, a few times at most.
 //! - *Rotation*: the same few sectors come by once a revolution. Single sectors of one track are read
 //!   in falling order with far reads in between, so that neither the drive's memory nor its reading
 //!   ahead can answer. The period is the one that makes all ends agree; how they move on from sector to
@@ -44,6 +45,7 @@ mod lateness;
 mod layout;
 mod measured;
 mod stage;
+mod streams;
 mod trust;
 
 use std::fmt;
@@ -61,6 +63,7 @@ use hunt::Hunt;
 use lateness::Wakes;
 use layout::Layout;
 use stage::Stage;
+use streams::{Plan, Way};
 
 /// How many reads are spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,7 +195,7 @@ impl Thoroughness {
     const fn counts(self) -> Counts {
         match self {
             Self::Quick => {
-                Counts { stream: 12, rotation: 144, random: 100, seeks: 40, seek_error: 0.015 }
+                Counts { stream: 12, rotation: 144, random: 100, seeks: 60, seek_error: 0.015 }
             }
             Self::Thorough => {
                 Counts { stream: 16, rotation: 240, random: 500, seeks: 160, seek_error: 0.005 }
@@ -201,6 +204,8 @@ impl Thoroughness {
     }
 }
 
+/// How often the streams of a place are read again at most.
+const ROUNDS_MAX: u64 = 3;
 /// Places at which rates are measured, both ends included.
 const PLACES: u64 = 20;
 /// The smallest large read: 128 KiB.
@@ -229,6 +234,10 @@ pub struct Measurement {
     end: Wake,
     /// The first stage, once it is over.
     streams: Option<Stage>,
+    /// How the drive reads streams.
+    way: Way,
+    /// The places whose streams are read again.
+    unsure: Vec<u64>,
     /// Which of the stages is under way.
     step: Step,
     named: u64,
@@ -241,6 +250,8 @@ pub struct Measurement {
 enum Step {
     Rates,
     Rotation,
+    /// Streams of the places whose rates are not known well enough; how often they were read before.
+    Again(u64),
     Random(usize),
     Seeks(usize),
     Done,
@@ -285,12 +296,14 @@ impl Measurement {
             wakes: Wakes::default(),
             end: options.end,
             streams: None,
+            way: Way::Apart,
+            unsure: Vec::new(),
             step: Step::Rates,
             named: 0,
             found: Found::default(),
             failed: None,
         };
-        measurement.stage = measurement.rates();
+        measurement.stage = measurement.streams_at(&Vec::from_iter(0..PLACES), 0);
         Ok(measurement)
     }
 
@@ -324,10 +337,12 @@ impl Measurement {
     /// little.
     pub fn progress(&self) -> (u64, u64) {
         let Counts { rotation, random, seeks, .. } = self.counts;
-        let of_a_length = seeks / 2 * READS_OF_AN_AIM;
+        let of_a_length = seeks / 3 * READS_OF_AN_AIM;
         let later = match self.step {
             Step::Rates => rotation * 2 + random * DEPTHS.len() as u64 + of_a_length * SEEKS_ABOUT,
-            Step::Rotation => random * DEPTHS.len() as u64 + of_a_length * SEEKS_ABOUT,
+            Step::Rotation | Step::Again(_) => {
+                random * DEPTHS.len() as u64 + of_a_length * SEEKS_ABOUT
+            }
             Step::Random(at) => random * (DEPTHS.len() - 1 - at) as u64 + of_a_length * SEEKS_ABOUT,
             Step::Seeks(at) => {
                 let lengths = self.found.layout.as_ref().map_or(0, |layout| layout.lengths().len());
@@ -410,7 +425,8 @@ impl Measurement {
         }
         (self.step, self.stage) = match self.step {
             Step::Rates => (Step::Rotation, self.rotation()),
-            Step::Rotation => (Step::Random(0), self.random(DEPTHS[0])),
+            Step::Rotation => self.again(1),
+            Step::Again(round) => self.again(round + 1),
             Step::Random(at) if at + 1 < DEPTHS.len() => {
                 (Step::Random(at + 1), self.random(DEPTHS[at + 1]))
             }
@@ -426,17 +442,27 @@ impl Measurement {
         match self.step {
             Step::Rates => {
                 self.streams = Some(std::mem::replace(&mut self.stage, Stage::new(1, Vec::new())));
-                self.found.rates = self.rates_at(None).ok_or(MeasureError::NoRate)?;
+                let found = self.rates_at(None).ok_or(MeasureError::NoRate)?;
+                self.found.rates = found.iter().map(|found| found.rate(self.way)).collect();
             }
             Step::Rotation => {
                 self.spin()?;
                 // The rotation makes the rates better, and they the rotation.
-                if let Some(rates) = self.rates_at(Some(self.found.rotation)) {
-                    self.found.rates = rates;
+                if let Some(found) = self.rates_at(Some(self.found.rotation)) {
+                    self.way = streams::way(&found);
+                    self.found.rates = found.iter().map(|found| found.rate(self.way)).collect();
                     self.spin()?;
                 }
-                let Found { rates, rotation, skew, .. } = &self.found;
-                self.found.layout = Some(Layout::new(self.size, rates, *rotation, *skew));
+            }
+            Step::Again(_) => {
+                let found = streams::look(&self.stage, self.plan(), Some(self.found.rotation));
+                for (place, found) in self.unsure.iter().zip(found.into_iter().flatten()) {
+                    let rate = found.rate(self.way);
+                    let before = &mut self.found.rates[*place as usize];
+                    if rate.error < before.error {
+                        *before = Rate { lba: before.lba, ..rate };
+                    }
+                }
             }
             Step::Random(at) => {
                 self.found.depths.push(stage::at_depth(&self.stage, DEPTHS[at]));
@@ -451,6 +477,19 @@ impl Measurement {
             Step::Done => {}
         }
         Ok(())
+    }
+
+    /// Streams beside the places whose rates are not known well enough, if there are any and this is no round too many; else the
+    /// layout, and the next step.
+    fn again(&mut self, round: u64) -> (Step, Stage) {
+        let is_known = |place: u64| trust::knows_rate(&self.found.rates, place as usize);
+        self.unsure = (0..PLACES).filter(|&place| !is_known(place)).collect();
+        if self.unsure.is_empty() || round > ROUNDS_MAX {
+            let Found { rates, rotation, skew, .. } = &self.found;
+            self.found.layout = Some(Layout::new(self.size, rates, *rotation, *skew));
+            return (Step::Random(0), self.random(DEPTHS[0]));
+        }
+        (Step::Again(round), self.streams_at(&self.unsure, round))
     }
 
     /// Rotation and skew by the single sectors just read and the rates known so far.
@@ -485,9 +524,13 @@ impl Measurement {
     }
 
     /// The rates by the streams that have been read, with what is known of the rotation.
-    fn rates_at(&self, rotation: Option<f64>) -> Option<Vec<Rate>> {
+    fn rates_at(&self, rotation: Option<f64>) -> Option<Vec<streams::Found>> {
         let streams = self.streams.as_ref().expect("they come first");
-        stage::rates_of(streams, self.counts.stream, self.large, rotation)
+        streams::look(streams, self.plan(), rotation)
+    }
+
+    fn plan(&self) -> Plan {
+        Plan { steps: self.counts.stream, large: self.large }
     }
 
     fn layout(&self) -> &Layout {
@@ -498,16 +541,19 @@ impl Measurement {
         self.layout().lengths().len()
     }
 
-    /// Streams of two sizes at every place.
-    fn rates(&self) -> Stage {
-        let (count, large) = (self.counts.stream + 1, self.large);
-        let span = count * (large + large / 2);
+    /// Streams of two sizes at these places, or beside them: the drive may remember what was read there.
+    fn streams_at(&self, places: &[u64], round: u64) -> Stage {
+        let count = self.counts.stream + 1;
+        let span = count * (self.large + self.large / 2);
+        let room = self.size.get() - span;
         let mut reads = Vec::new();
-        for place in 0..PLACES {
-            let mut at = (self.size.get() - span) as u128 * u128::from(place);
-            at /= u128::from(PLACES - 1);
-            let mut lba = at as u64;
-            for sectors in [large / 2, large] {
+        for &place in places {
+            let at = (u128::from(room) * u128::from(place) / u128::from(PLACES - 1)) as u64;
+            let beside = span * round;
+            let is_outside = place < PLACES / 2;
+            let mut lba =
+                if is_outside { (at + beside).min(room) } else { at.saturating_sub(beside) };
+            for sectors in [self.large / 2, self.large] {
                 for _ in 0..count {
                     reads.push(stage::extent(lba, sectors));
                     lba += sectors;

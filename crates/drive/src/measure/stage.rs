@@ -3,7 +3,7 @@
 use levelhead_units::{Extent, Instant, Lba, SECTOR_SIZE, Sectors};
 
 use super::facts::{AtDepth, Rate};
-use super::fit::{self, Line, Turns};
+use super::fit::Turns;
 
 /// The rotation that is assumed until it is known, in seconds: only the spacing of sectors to read
 /// depends on it.
@@ -95,123 +95,19 @@ impl Stage {
         (self.reads.len() - self.done) as u64
     }
 
+    /// Where each read begins.
+    pub(super) fn places(&self) -> impl Iterator<Item = Lba> + '_ {
+        self.reads.iter().map(|read| read.lba)
+    }
+
     fn times(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
         self.times.iter().map(|time| time.expect("the stage is over"))
     }
 
-    fn ends(&self) -> Vec<f64> {
+    pub(super) fn ends(&self) -> Vec<f64> {
         self.times().map(|(_, ended)| ended).collect()
     }
 }
-
-/// The sustained rate at each place, from two streams of `stream + 1` reads there, of half of `large`
-/// sectors and of `large`. None if larger reads took no longer at half of the places.
-///
-/// What a read costs beside its bytes is the same in both, so that their difference is that of the bytes. With a
-/// `rotation`, revolutions that a read lost more than the usual one of its stream are taken off; and if what it costs
-/// beside its bytes is then found to be whole revolutions, as it is where each read begins in the middle of a track, both streams
-/// are one, which says more.
-pub(super) fn rates_of(
-    stage: &Stage,
-    stream: u64,
-    large: u64,
-    rotation: Option<f64>,
-) -> Option<Vec<Rate>> {
-    let ends = stage.ends();
-    let count = stream as usize + 1;
-    let sizes = [large / 2, large].map(|sectors| sectors as f64 * SECTOR_SIZE as f64);
-    let places = ends.chunks_exact(2 * count).zip(stage.reads.chunks_exact(2 * count));
-    let found: Vec<(Lba, Option<Pace>)> = places
-        .map(|(ends, reads)| {
-            let (small, large) = ends.split_at(count);
-            (reads[0].lba, pace([small, large], sizes, rotation))
-        })
-        .collect();
-    let good: Vec<(usize, Pace)> =
-        found.iter().enumerate().filter_map(|(at, (_, pace))| Some((at, (*pace)?))).collect();
-    if good.len() * 2 <= found.len() {
-        return None;
-    }
-    // Where something else came between, the nearest place stands in.
-    let nearest = |at: usize| good.iter().min_by_key(|(other, _)| at.abs_diff(*other));
-    let rate = |(at, &(lba, pace)): (usize, &(Lba, Option<Pace>))| {
-        let pace = pace.or_else(|| Some(nearest(at)?.1))?;
-        let bytes_per_s = 1.0 / pace.byte;
-        Some(Rate { lba, bytes_per_s, error: bytes_per_s * pace.error / pace.byte })
-    };
-    found.iter().enumerate().map(rate).collect()
-}
-
-/// Seconds a byte, and half of their interval.
-#[derive(Clone, Copy, Debug)]
-struct Pace {
-    byte: f64,
-    error: f64,
-}
-
-/// From the ends of a stream of smaller and of one of larger reads that follows it; none if the larger took no longer.
-fn pace(ends: [&[f64]; 2], sizes: [f64; 2], rotation: Option<f64>) -> Option<Pace> {
-    let streams = ends.map(|ends| evened(ends, rotation));
-    let [small, large] = streams.each_ref().map(|ends| {
-        let points: Vec<(f64, f64)> = (0..).map(f64::from).zip(ends.iter().copied()).collect();
-        fit::line(&points)
-    });
-    let more = sizes[1] - sizes[0];
-    let (byte, doubt) = ((large.slope - small.slope) / more, small.error.hypot(large.error));
-    if byte <= 0.0 {
-        return None;
-    }
-    let apart = Pace { byte, error: doubt / more };
-    let Some(rotation) = rotation else { return Some(apart) };
-    let beside = [small.slope - byte * sizes[0], large.slope - byte * sizes[1]];
-    let turns = beside.map(|time| (time / rotation).round());
-    let rest = (beside[0] - turns[0] * rotation).abs();
-    let is_whole = turns[0] == turns[1] && rest <= doubt * (1.0 + sizes[0] / more);
-    if !is_whole || small.off.max(large.off) > rotation * EVEN {
-        return Some(apart);
-    }
-    // The way to the second stream's first read is one more of its reads.
-    let mut points = Vec::with_capacity(streams[0].len() + streams[1].len());
-    let (mut bytes, mut ended) = (0.0, 0.0);
-    for (ends, size) in streams.iter().zip(sizes) {
-        let usual = byte * size;
-        for (at, &end) in ends.iter().enumerate() {
-            if points.is_empty() {
-                points.push((0.0, 0.0));
-                continue;
-            }
-            let before = if at == 0 { streams[0][streams[0].len() - 1] } else { ends[at - 1] };
-            let step = end - before;
-            bytes += size;
-            ended += step - ((step - usual) / rotation).round() * rotation;
-            points.push((bytes, ended));
-        }
-    }
-    let Line { slope: byte, error, .. } = fit::line(&points);
-    (byte > 0.0).then_some(Pace { byte, error })
-}
-
-/// Ends without the revolutions that single reads lost more than the usual one.
-fn evened(ends: &[f64], rotation: Option<f64>) -> Vec<f64> {
-    let Some(rotation) = rotation else { return ends.to_vec() };
-    let usual = fit::median(ends.windows(2).map(|pair| pair[1] - pair[0]).collect());
-    let mut lost = 0.0;
-    let mut evened = vec![ends[0]];
-    let mut rare = 0;
-    for pair in ends.windows(2) {
-        let turns = ((pair[1] - pair[0] - usual) / rotation).round();
-        rare += usize::from(turns != 0.0);
-        lost += turns * rotation;
-        evened.push(pair[1] - lost);
-    }
-    if rare as f64 > RARE * ends.len() as f64 { ends.to_vec() } else { evened }
-}
-
-/// The share of reads that may lose revolutions by chance: where more do, it is how the drive reads.
-const RARE: f64 = 0.25;
-/// The part of a revolution by which reads may end off an even pace: the time between tracks and some noise are less, and a drive
-/// that waits for its bus, so that it begins where it can, is off by more.
-const EVEN: f64 = 0.1;
 
 /// Runs of sectors on one track each, spread over the drive, with `samples` sectors together.
 pub(super) fn runs(rates: &[Rate], size: Sectors, samples: u64) -> Vec<Run> {

@@ -1,12 +1,13 @@
 //! Whether what was measured may be told: a figure that is not known well enough is none.
 
 use super::MeasureError;
+use super::facts::Rate;
 use super::lateness::Lateness;
 use super::measured::Measured;
 
 /// The greatest error of a rate, of the first one and of all others, as its part.
 const RATE_FIRST: f64 = 0.04;
-const RATE: f64 = 0.10;
+const RATE: f64 = 0.05;
 /// The greatest error of the rotation, as its part: tracks are as long as it says.
 const ROTATION: f64 = 0.005;
 /// The greatest error of a seek, as the part of its positioning.
@@ -25,6 +26,15 @@ pub(super) fn check_lateness(lateness: Option<&Lateness>) -> Result<(), MeasureE
     }
 }
 
+/// Whether the rate of this place is known well enough.
+pub(super) fn knows_rate(rates: &[Rate], place: usize) -> bool {
+    rates[place].error <= rate_error_max(place) * rates[place].bytes_per_s
+}
+
+fn rate_error_max(place: usize) -> f64 {
+    if place == 0 { RATE_FIRST } else { RATE }
+}
+
 /// Refuses what is not known well enough, by the first reason that there is.
 pub(super) fn check(measured: &Measured) -> Result<(), MeasureError> {
     let unsure = |what: Figure, error: f64, figure: f64, most: f64| {
@@ -35,7 +45,7 @@ pub(super) fn check(measured: &Measured) -> Result<(), MeasureError> {
     };
     unsure(Figure::Rotation, measured.rotation_error, measured.rotation, ROTATION)?;
     for (at, rate) in measured.rates.iter().enumerate() {
-        let most = if at == 0 { RATE_FIRST } else { RATE };
+        let most = rate_error_max(at);
         let what = Figure::Rate { lba: rate.lba.get() };
         unsure(what, rate.error, rate.bytes_per_s, most)?;
     }
