@@ -79,7 +79,8 @@ impl Hunt {
         let stroke = layout.cylinders() - 1;
         let outer = rng.below(stroke + 1 - self.length);
         let inner = outer + self.length;
-        let (home, away) = if self.tried % 2 == 0 { (inner, outer) } else { (outer, inner) };
+        let (home, away) =
+            if self.tried.is_multiple_of(2) { (inner, outer) } else { (outer, inner) };
         let [first, away] = [home, away].map(|cylinder| {
             let (lba, sectors) = layout.cylinder(cylinder);
             lba + rng.below(sectors)
