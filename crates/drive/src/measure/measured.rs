@@ -176,7 +176,7 @@ impl Measured {
     }
 
     /// How long one sector takes to pass, on average over the zones, or to leave the drive.
-    fn sector(&self) -> f64 {
+    pub(super) fn sector(&self) -> f64 {
         if let Some(rate) = self.bus_rate() {
             return levelhead_units::SECTOR_SIZE as f64 / rate;
         }

@@ -124,6 +124,9 @@ impl Thoroughness {
     }
 }
 
+/// Far reads in the middle of a run of sectors: some 30 revolutions, so that noise of a tenth of a millisecond changes the rotation that the run
+/// says by some hundredths of a per cent.
+const PAUSE: u64 = 24;
 /// How often the streams of a place are read again at most.
 const ROUNDS_MAX: u64 = 3;
 /// Places at which rates are measured, both ends included.
@@ -489,8 +492,13 @@ impl Measurement {
         let mut reads = Vec::new();
         for run in &runs {
             for step in 0..run.count {
-                // Now and then a longer pause, that tells the revolution from the sectors' advance.
-                let far = if step % 4 == 3 { 4 } else { 1 };
+                // Pauses that tell the revolution from the sectors' advance. Among a few sectors a long one would leave open
+                // how many revolutions it was.
+                let far = match step {
+                    _ if run.is_long() && step == run.count / 2 => PAUSE,
+                    _ if step % 4 == 3 => 4,
+                    _ => 1,
+                };
                 (0..far)
                     .for_each(|_| reads.push(stage::extent(self.rng.below(self.size.get()), 1)));
                 reads.push(stage::extent(run.first - step * run.stride, 1));

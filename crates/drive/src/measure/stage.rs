@@ -34,6 +34,13 @@ pub(super) struct Run {
     pub(super) count: u64,
 }
 
+impl Run {
+    /// Whether it has as many sectors as a run may have.
+    pub(super) fn is_long(&self) -> bool {
+        self.count == RUN_MAX
+    }
+}
+
 /// An extent by its numbers.
 pub(super) fn extent(lba: u64, sectors: u64) -> Extent {
     Extent::new(Lba::new(lba), Sectors::new(sectors))

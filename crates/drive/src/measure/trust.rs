@@ -10,7 +10,8 @@ const RATE_FIRST: f64 = 0.04;
 const RATE: f64 = 0.05;
 /// The greatest error of the rotation, as its part: tracks are as long as it says.
 const ROTATION: f64 = 0.005;
-/// The greatest error of a seek, as the part of its positioning.
+/// The greatest error of a seek, as the part of its positioning; half of the time that a sector takes to pass is allowed too, because reads
+/// begin and end with sectors.
 const SEEK: f64 = 0.05;
 /// Seeks over less than this part of the stroke may be off by that of the shortest one that is longer: in how many cylinders two
 /// near sectors lie depends on what is assumed.
@@ -53,7 +54,9 @@ pub(super) fn check(measured: &Measured) -> Result<(), MeasureError> {
     for seek in &measured.seeks {
         let share = seek.length as f64 / stroke;
         if share >= SHORT * 0.99 {
-            unsure(Figure::Seek { stroke: share }, seek.error, seek.positioning, SEEK)?;
+            let passing = measured.sector() / 2.0 / seek.positioning;
+            let most = SEEK.max(passing);
+            unsure(Figure::Seek { stroke: share }, seek.error, seek.positioning, most)?;
         }
     }
     if measured.is_steady() { Ok(()) } else { Err(MeasureError::Unsteady) }

@@ -58,12 +58,12 @@ pub(crate) fn positioning(profile: &Profile, distance: u64) -> f64 {
     let spread = 1_000;
     let room = drive.size().get() - distance - spread;
     let mut rng = Streams::new(5).stream("pairs");
-    let mut pairs = (0..6_000).flat_map(|_| {
+    let mut pairs = (0..24_000).flat_map(|_| {
         let lba = rng.below(room);
         [read(lba, 1), read(lba + distance + rng.below(spread), 1)]
     });
     let done = run(&mut drive, 1, &mut pairs);
     let there = done.iter().filter(|done| done.id % 2 == 1);
-    let mean = there.map(|done| done.service.as_millis_f64()).sum::<f64>() / 6_000.0;
+    let mean = there.map(|done| done.service.as_millis_f64()).sum::<f64>() / 24_000.0;
     mean - profile.rotation().as_millis_f64() / 2.0
 }
