@@ -4,8 +4,6 @@ use std::fmt;
 
 use levelhead_units::Sectors;
 
-use super::trust::Figure;
-
 /// What cannot be measured.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MeasureError {
@@ -38,6 +36,23 @@ pub enum MeasureError {
     },
     /// The rates jump from place to place.
     Unsteady,
+}
+
+/// What is not known well enough.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Figure {
+    /// The time of a revolution.
+    Rotation,
+    /// The sustained rate at this sector.
+    Rate {
+        /// The sector.
+        lba: u64,
+    },
+    /// The seek over this part of the stroke.
+    Seek {
+        /// From 0 to 1.
+        stroke: f64,
+    },
 }
 
 impl fmt::Display for MeasureError {

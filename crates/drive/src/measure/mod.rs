@@ -52,11 +52,10 @@ mod trust;
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{Extent, Instant, Nanos, Sectors};
 
-pub use error::MeasureError;
+pub use error::{Figure, MeasureError};
 pub use facts::{AtDepth, Rate, Seek};
 pub use lateness::{Lateness, Wake};
 pub use measured::Measured;
-pub use trust::Figure;
 
 use crate::QUEUE_DEPTH_MAX;
 use hunt::Hunt;

@@ -1,6 +1,6 @@
 //! Whether what was measured may be told: a figure that is not known well enough is none.
 
-use super::MeasureError;
+use super::error::{Figure, MeasureError};
 use super::facts::Rate;
 use super::lateness::Lateness;
 use super::measured::Measured;
@@ -60,21 +60,4 @@ pub(super) fn check(measured: &Measured) -> Result<(), MeasureError> {
         }
     }
     if measured.is_steady() { Ok(()) } else { Err(MeasureError::Unsteady) }
-}
-
-/// What is not known well enough.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Figure {
-    /// The time of a revolution.
-    Rotation,
-    /// The sustained rate at this sector.
-    Rate {
-        /// The sector.
-        lba: u64,
-    },
-    /// The seek over this part of the stroke.
-    Seek {
-        /// From 0 to 1.
-        stroke: f64,
-    },
 }
