@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use levelhead_block::{BlockService, Effort, Request};
 use levelhead_drive::Profile;
-use levelhead_drive::measure::{Measured, Measurement, Options, Read, Thoroughness};
-use levelhead_host::{LoneDrive, MemberSpec, PIECE_MAX, Reader};
+use levelhead_drive::measure::{
+    Lateness, Measured, Measurement, Options, Read, Seek, Thoroughness, Wake,
+};
+use levelhead_host::{LoneDrive, MemberSpec, PIECE_MAX, Reader, WakeProbe};
 use levelhead_report::{Column, Table, bars, json};
 use levelhead_units::{Extent, Instant, Nanos, Sectors};
 use serde::Serialize;
@@ -77,6 +79,14 @@ impl Target {
         }
     }
 
+    /// What tells the thread that says so of a read's end: the kernel's message, or the time when the model ends it.
+    fn end(&self) -> Wake {
+        match self {
+            Self::Device(_) => Wake::Message,
+            Self::Emulated(_) => Wake::Timer,
+        }
+    }
+
     fn read(&self, extent: Extent, done: Done) {
         match self {
             Self::Device(reader) => {
@@ -102,16 +112,12 @@ impl Target {
     }
 
     /// Whether what is measured may not be a disk's own time.
-    fn remark(&self, measured: &Measured) -> Option<String> {
+    fn remark(&self) -> Option<String> {
         match self {
             Self::Device(reader) if !reader.is_direct() => {
                 Some("reads went through the page cache: these may be times of memory".to_owned())
             }
-            Self::Device(_) | Self::Emulated(_) => (!measured.is_steady()).then(|| {
-                "the rates jump from place to place: the drive or the machine had other things to do, \
-                 measure again when it has not"
-                    .to_owned()
-            }),
+            Self::Device(_) | Self::Emulated(_) => None,
         }
     }
 }
@@ -133,7 +139,8 @@ pub fn measure_drive(
     let target = Target::open(&ask.drive)?;
     let blame = |error| AppError::usage(format!("{}: {error}", ask.drive));
     let Measure { thoroughness, seed, .. } = *ask;
-    let options = Options { thoroughness, read_max: target.read_max(), seed };
+    let (read_max, end) = (target.read_max(), target.end());
+    let options = Options { thoroughness, read_max, end, seed };
     let measurement = Measurement::new(target.size(), options).map_err(blame)?;
     let measured = match run(&ask.drive, &target, measurement, stop, progress) {
         Ok(measured) => measured,
@@ -150,7 +157,7 @@ pub fn measure_drive(
     }
     files::write_whole(path, |out| out.write_all(text.as_bytes()))?;
     let (drive, output) = (ask.drive.clone(), path.clone());
-    let remark = target.remark(&measured);
+    let remark = target.remark();
     Ok(DriveMeasured { drive, output, measured, remark })
 }
 
@@ -184,6 +191,7 @@ fn run(
     let epoch = std::time::Instant::now();
     let now = move || Instant::ZERO + nanos(epoch.elapsed());
     let (sender, ends) = mpsc::channel();
+    let probe = WakeProbe::start().map_err(AppError::trouble)?;
     let mut under_way = 0_usize;
     loop {
         while let Some(Read { id, extent }) = measurement.poll() {
@@ -212,6 +220,7 @@ fn run(
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => unreachable!("a sender is kept here"),
         }
+        probe.drain().for_each(|(wake, late)| measurement.handle_wake(wake, late));
         if stop.is_wished() {
             return Err(AppError::trouble("stopped before the end; no profile was written"));
         }
@@ -231,9 +240,12 @@ struct Json<'a> {
     size_bytes: u64,
     rpm: u32,
     rotation_ms: f64,
+    rotation_error_ms: f64,
     rates: Vec<JsonRate>,
     seeks: Vec<JsonSeek>,
     random_reads: Vec<JsonDepth>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lateness: Option<JsonLateness>,
     #[serde(skip_serializing_if = "Option::is_none")]
     remark: Option<&'a str>,
 }
@@ -242,29 +254,39 @@ struct Json<'a> {
 struct JsonRate {
     lba: u64,
     bytes_per_s: f64,
+    error_bytes_per_s: f64,
 }
 
 #[derive(Serialize)]
 struct JsonSeek {
     stroke_share: f64,
     positioning_ms: f64,
+    error_ms: f64,
+}
+
+#[derive(Serialize)]
+struct JsonLateness {
+    waits: u64,
+    timer_median_ms: f64,
+    message_median_ms: f64,
+    p99_ms: f64,
+    late_share: f64,
 }
 
 #[derive(Serialize)]
 struct JsonDepth {
     depth: u32,
     reads_per_s: f64,
+    error_per_s: f64,
     mean_ms: f64,
     p99_ms: f64,
 }
 
 impl DriveMeasured {
-    fn shares(&self) -> impl Iterator<Item = (f64, f64)> {
+    /// Each seek's part of the stroke, and the seek.
+    fn shares(&self) -> impl Iterator<Item = (f64, &Seek)> {
         let stroke = (self.measured.cylinders() - 1).max(1) as f64;
-        self.measured
-            .seeks
-            .iter()
-            .map(move |seek| (seek.length as f64 / stroke, seek.positioning * 1e3))
+        self.measured.seeks.iter().map(move |seek| (seek.length as f64 / stroke, seek))
     }
 }
 
@@ -273,23 +295,25 @@ impl Show for DriveMeasured {
         let measured = &self.measured;
         let bytes = measured.size.bytes();
         let mut text = format!(
-            "{}: {}, {} revolutions a minute ({:.4} ms)\n\nsustained MB/s by place\n",
+            "{}: {}, {} revolutions a minute ({:.4} +-{:.4} ms)\n\nsustained MB/s by place\n",
             self.drive,
             bytes.short(),
             measured.rpm(),
-            measured.rotation * 1e3
+            measured.rotation * 1e3,
+            measured.rotation_error * 1e3
         );
         let percent =
             |lba: u64| format!("{:.0} %", 100.0 * lba as f64 / measured.size.get() as f64);
         let rates = measured.rates.iter().map(|rate| {
-            let rate_mb = rate.bytes_per_s / 1e6;
-            (percent(rate.lba.get()), rate_mb, format!("{rate_mb:.1}"))
+            let (rate_mb, error) = (rate.bytes_per_s / 1e6, rate.error / 1e6);
+            (percent(rate.lba.get()), rate_mb, format!("{rate_mb:.1} +-{error:.1}"))
         });
         text.push_str(&bars(&rates.collect::<Vec<_>>(), BAR));
         text.push_str("\npositioning in ms (controller, seek, sector) by share of the stroke\n");
-        let seeks = self
-            .shares()
-            .map(|(share, ms)| (format!("{:.3} %", share * 100.0), ms, format!("{ms:.2}")));
+        let seeks = self.shares().map(|(share, seek)| {
+            let (ms, error) = (seek.positioning * 1e3, seek.error * 1e3);
+            (format!("{:.3} %", share * 100.0), ms, format!("{ms:.2} +-{error:.2}"))
+        });
         text.push_str(&bars(&seeks.collect::<Vec<_>>(), BAR));
         let names = ["reads/s", "mean ms", "p99 ms"];
         let columns = std::iter::once(Column::right("depth")).chain(names.map(Column::right));
@@ -297,12 +321,21 @@ impl Show for DriveMeasured {
         for at in &measured.depths {
             table.push([
                 at.depth.to_string(),
-                format!("{:.1}", at.per_s),
+                format!("{:.1} +-{:.1}", at.per_s, at.error),
                 format!("{:.2}", at.mean * 1e3),
                 format!("{:.2}", at.p99 * 1e3),
             ]);
         }
         text.push_str(&format!("\nrandom reads of 4 KiB\n{}", table.to_text()));
+        if let Some(Lateness { count, timer, message, p99, .. }) = &measured.lateness {
+            text.push_str(&format!(
+                "\nof {count} waits of this program, half of those for a time ended within {:.3} ms and half of those for a \
+                 message within {:.3}, 99 % within {:.3} ms; what is usual is taken off the positioning\n",
+                timer * 1e3,
+                message * 1e3,
+                p99 * 1e3
+            ));
+        }
         if let Some(remark) = &self.remark {
             text.push_str(&format!("\n{remark}\n"));
         }
@@ -320,21 +353,38 @@ impl Show for DriveMeasured {
             size_bytes: measured.size.bytes().get(),
             rpm: measured.rpm(),
             rotation_ms: measured.rotation * 1e3,
+            rotation_error_ms: measured.rotation_error * 1e3,
             rates: rates
-                .map(|rate| JsonRate { lba: rate.lba.get(), bytes_per_s: rate.bytes_per_s })
+                .map(|rate| JsonRate {
+                    lba: rate.lba.get(),
+                    bytes_per_s: rate.bytes_per_s,
+                    error_bytes_per_s: rate.error,
+                })
                 .collect(),
             seeks: self
                 .shares()
-                .map(|(stroke_share, positioning_ms)| JsonSeek { stroke_share, positioning_ms })
+                .map(|(stroke_share, seek)| JsonSeek {
+                    stroke_share,
+                    positioning_ms: seek.positioning * 1e3,
+                    error_ms: seek.error * 1e3,
+                })
                 .collect(),
             random_reads: depths
                 .map(|at| JsonDepth {
                     depth: at.depth,
                     reads_per_s: at.per_s,
+                    error_per_s: at.error,
                     mean_ms: at.mean * 1e3,
                     p99_ms: at.p99 * 1e3,
                 })
                 .collect(),
+            lateness: measured.lateness.as_ref().map(|lateness| JsonLateness {
+                waits: lateness.count,
+                timer_median_ms: lateness.timer * 1e3,
+                message_median_ms: lateness.message * 1e3,
+                p99_ms: lateness.p99 * 1e3,
+                late_share: lateness.late_share,
+            }),
             remark: self.remark.as_deref(),
         };
         json::pretty(&value).expect("numbers and names are JSON")

@@ -45,6 +45,11 @@ impl Tails {
         self.told.is_empty() && self.before.is_empty()
     }
 
+    /// Whether all sectors end in what is no zeroes, as far as it is known.
+    pub(crate) fn are_alike(&self) -> bool {
+        self.told.is_empty()
+    }
+
     /// The sectors of `extent` in pieces of one tail each, in their order.
     pub(crate) fn pieces(&self, extent: Extent) -> Vec<(Extent, ZeroTail)> {
         let piece = |(range, tail): (Range<u64>, Option<ZeroTail>)| {

@@ -1,33 +1,25 @@
 //! A drive's figures from reads alone, against the modelled drive that answered them: within 5 %, with
 //! and without noise on the times.
 
+mod truth;
+
 use std::collections::BTreeMap;
 
 use levelhead_block::{Command, Effort};
-use levelhead_drive::measure::{MeasureError, Measured, Measurement, Options, Read, Thoroughness};
-use levelhead_drive::{CacheMode, Completion, Drive, Profile, Settings};
+use levelhead_drive::measure::{
+    MeasureError, Measured, Measurement, Options, Read, Thoroughness, Wake,
+};
+use levelhead_drive::{CacheMode, Completion, Drive, Profile};
 use levelhead_stats::Streams;
-use levelhead_units::{Extent, Instant, Lba, Nanos, Sectors};
+use levelhead_units::{Instant, Nanos, Sectors};
+
+use truth::{drive, drive_with, positioning, rate, read, run};
 
 const READ_MAX: Sectors = Sectors::new(256);
 
-fn drive(profile: Profile) -> Drive {
-    drive_with(profile, CacheMode::Off)
-}
-
-fn drive_with(profile: Profile, cache: CacheMode) -> Drive {
-    let settings = Settings { cache, ..Settings::PLAIN };
-    Drive::new(profile, settings, Streams::new(3), "drive/0").unwrap()
-}
-
-fn read(lba: u64, sectors: u64) -> Command {
-    let extent = Extent::new(Lba::new(lba), Sectors::new(sectors));
-    Command::Read { extent, effort: Effort::Full }
-}
-
 /// Measures a drive in virtual time. Each end is reported up to `noise` late.
 fn measure(drive: &mut Drive, thoroughness: Thoroughness, noise: Nanos) -> Measured {
-    let options = Options { thoroughness, read_max: READ_MAX, seed: 1 };
+    let options = Options { thoroughness, read_max: READ_MAX, end: Wake::Message, seed: 1 };
     let mut measurement = Measurement::new(drive.size(), options).unwrap();
     let mut late = Streams::new(4).stream("late");
     let mut began: BTreeMap<u64, Instant> = BTreeMap::new();
@@ -53,55 +45,6 @@ fn measure(drive: &mut Drive, thoroughness: Thoroughness, noise: Nanos) -> Measu
     let (done, total) = measurement.progress();
     assert_eq!((done, total), (asked, asked));
     measurement.finish().unwrap()
-}
-
-/// Runs commands, a fixed number of them at a time; the time of the last end.
-fn run(
-    drive: &mut Drive,
-    depth: u32,
-    commands: &mut dyn Iterator<Item = Command>,
-) -> Vec<Completion> {
-    let (mut now, mut done) = (Instant::ZERO, Vec::new());
-    let mut commands = (0..).zip(commands).peekable();
-    loop {
-        while drive.queue_len() < depth
-            && let Some((id, command)) = commands.next()
-        {
-            drive.handle_submit(now, id, command, id);
-        }
-        let Some(deadline) = drive.deadline() else { return done };
-        now = deadline;
-        drive.handle_timeout(now);
-        done.extend(std::iter::from_fn(|| drive.poll()));
-    }
-}
-
-/// Bytes a second from `lba` on.
-fn rate(profile: &Profile, lba: u64, sectors: u64) -> f64 {
-    let span = |sectors| {
-        let mut drive = drive(profile.clone());
-        let done = run(&mut drive, 1, &mut [read(lba, 1), read(lba + 1, sectors)].into_iter());
-        (done[1].ended - done[0].ended).as_secs_f64()
-    };
-    // How the arm gets there does not count.
-    sectors as f64 / 2.0 * 4096.0 / (span(sectors) - span(sectors / 2))
-}
-
-/// Milliseconds of positioning for reads that lie so far apart, on average: controller and seek.
-fn positioning(profile: &Profile, distance: u64) -> f64 {
-    let mut drive = drive(profile.clone());
-    // Any angle: sectors of one distance would always lie at the same.
-    let spread = 1_000;
-    let room = drive.size().get() - distance - spread;
-    let mut rng = Streams::new(5).stream("pairs");
-    let mut pairs = (0..6_000).flat_map(|_| {
-        let lba = rng.below(room);
-        [read(lba, 1), read(lba + distance + rng.below(spread), 1)]
-    });
-    let done = run(&mut drive, 1, &mut pairs);
-    let there = done.iter().filter(|done| done.id % 2 == 1);
-    let mean = there.map(|done| done.service.as_millis_f64()).sum::<f64>() / 6_000.0;
-    mean - profile.rotation().as_millis_f64() / 2.0
 }
 
 /// Random reads a second, with `depth` reads at a time.
@@ -231,7 +174,12 @@ fn the_same_answers_give_the_same_profile() {
 
 #[test]
 fn what_is_too_small_or_does_not_turn_is_refused() {
-    let options = Options { thoroughness: Thoroughness::Quick, read_max: READ_MAX, seed: 1 };
+    let options = Options {
+        thoroughness: Thoroughness::Quick,
+        read_max: READ_MAX,
+        end: Wake::Message,
+        seed: 1,
+    };
     let error = Measurement::new(Sectors::new(1_000), options).unwrap_err();
     assert!(matches!(error, MeasureError::TooSmall { .. }), "{error}");
     // Memory: every read takes as long as its bytes.
@@ -250,8 +198,13 @@ fn what_is_too_small_or_does_not_turn_is_refused() {
 /// than the drive.
 #[test]
 fn what_answers_at_once_is_asked_for_no_sector_past_its_end() {
-    let size = Sectors::new(14_000);
-    let options = Options { thoroughness: Thoroughness::Quick, read_max: READ_MAX, seed: 1 };
+    let size = Sectors::new(26_000);
+    let options = Options {
+        thoroughness: Thoroughness::Quick,
+        read_max: READ_MAX,
+        end: Wake::Message,
+        seed: 1,
+    };
     let mut measurement = Measurement::new(size, options).unwrap();
     let mut now = Instant::ZERO;
     while let Some(Read { id, extent }) = measurement.poll() {

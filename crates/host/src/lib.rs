@@ -70,6 +70,7 @@ mod stuck;
 mod survey;
 mod threads;
 mod uring;
+mod wakes;
 mod walk;
 mod watch;
 
@@ -111,4 +112,5 @@ pub use service::{ArrayHandle, Asked, PIECE_MAX, ServeOptions};
 pub use starting::{AssembleOptions, Which};
 pub use status::{ArrayState, Damaged, DriveState, DriveStatus, FoundRange, Status};
 pub use survey::{FoundArray, FoundDrive, FoundState, Survey, survey};
+pub use wakes::WakeProbe;
 pub use walk::{Walked, walk};

@@ -113,6 +113,8 @@ pub struct World {
     ending: Option<Ending>,
     /// The array's deadline that is in the event queue already.
     timer: Option<Instant>,
+    /// Drives whose next wake-up may have come nearer since it was last looked at.
+    stirred: DriveSet,
     /// Commands that drives were given.
     submitted: u64,
     /// Writes that they have ended well and not stored as they were sent.
@@ -289,6 +291,7 @@ impl World {
             losses: Vec::new(),
             ending: None,
             timer: None,
+            stirred: DriveSet::EMPTY,
             submitted: 0,
             silent_writes: 0,
             trail: None,
@@ -384,6 +387,7 @@ impl World {
             bay.drive.handle_power_cut(now);
             bay.forget();
         }
+        self.stir_all();
         if let Some(bytes) = &mut self.bytes {
             bytes.lose_power();
         }
@@ -399,6 +403,7 @@ impl World {
 
     /// Begins anew with what `settings` says, in the place of an array that has ended.
     pub(crate) fn replace_array(&mut self, settings: Settings) {
+        self.stir_all();
         let mut leftover = false;
         for bay in &mut self.drives {
             if std::mem::take(&mut bay.hangs) || bay.stalls_until > Instant::ZERO {
@@ -473,6 +478,7 @@ impl World {
     pub fn hang(&mut self, now: Instant, drive: DriveIdx) {
         assert!(now <= self.next_at(), "{now:?} is past the next event");
         self.destage(now, drive);
+        self.stirred = self.stirred.with(drive);
         let bay = &mut self.drives[drive.as_usize()];
         bay.hangs = true;
         bay.drive.handle_power_cut(now);
@@ -485,6 +491,7 @@ impl World {
 
     /// A new drive, full of garbage, is in the place of another. Returns what was inside that one.
     pub(crate) fn put_new_drive(&mut self, drive: DriveIdx) -> Vec<SubId> {
+        self.stirred = self.stirred.with(drive);
         let at = drive.as_usize();
         let mut settings = self.makes.drives[at % self.makes.drives.len()];
         settings.faults.death = None;
@@ -665,6 +672,7 @@ impl World {
 
     /// Brings what a drive has ended to the array.
     fn collect(&mut self, now: Instant, drive: DriveIdx) {
+        self.stirred = self.stirred.with(drive);
         let bay = &mut self.drives[drive.as_usize()];
         if now < bay.stalls_until {
             return;
@@ -724,14 +732,14 @@ impl World {
     /// Lets the drives begin what they were given, until all is quiet at this moment.
     pub(crate) fn run_until_quiet(&mut self, now: Instant) {
         self.carry_out(now);
-        for idx in 0..self.drives.len() {
-            let bay = &mut self.drives[idx];
+        for drive in std::mem::take(&mut self.stirred).iter() {
+            let bay = &mut self.drives[drive.as_usize()];
             let due = bay.drive.deadline().map(|at| at.max(now));
             if let Some(at) = due
                 && bay.wake.is_none_or(|wake| at < wake)
             {
                 bay.wake = Some(at);
-                self.events.push(at, Event::Wake(DriveIdx::from_usize(idx)));
+                self.events.push(at, Event::Wake(drive));
             }
         }
         let due = self.array.deadline().map(|at| at.max(now));
@@ -741,6 +749,10 @@ impl World {
             self.timer = Some(at);
             self.events.push(at, Event::Timer);
         }
+    }
+
+    pub(crate) fn stir_all(&mut self) {
+        self.stirred = (0..self.drives.len()).map(DriveIdx::from_usize).collect();
     }
 
     fn carry_out(&mut self, now: Instant) {

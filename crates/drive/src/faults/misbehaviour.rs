@@ -1,6 +1,6 @@
 //! What all kinds together mean for one drive.
 
-use levelhead_block::{SectorSet, Silent, SilentWrite};
+use levelhead_block::{SectorSet, Silent, SilentWrite, ZeroTail};
 use levelhead_units::{Extent, Instant, Lba, Sectors};
 
 use super::bursts::BurstMap;
@@ -137,7 +137,15 @@ impl Misbehaviour {
             return Unread::default();
         }
         let offset = |lba: Lba| offset_of(extent, lba);
-        let pieces = tails.pieces(extent);
+        // Nearly always sectors are alike, and none fails: nothing is allocated then.
+        let (alike, unlike);
+        let pieces: &[(Extent, ZeroTail)] = if tails.are_alike() {
+            alike = [(extent, ZeroTail::None)];
+            &alike
+        } else {
+            unlike = tails.pieces(extent);
+            &unlike
+        };
         let mut hard = SectorSet::EMPTY;
         if !self.hard.is_off() {
             let failed = pieces.iter().flat_map(|&(piece, tail)| {
@@ -146,13 +154,16 @@ impl Misbehaviour {
             });
             hard = failed.map(offset).collect();
         }
-        let alone = pieces
-            .iter()
-            .filter(|_| !self.soft.is_off())
-            .flat_map(|&(piece, tail)| self.soft.failures(piece, tail, origin));
-        let burst = self.bursts.as_ref().map(|bursts| bursts.failures(extent, origin));
-        let failed = alone.chain(burst.into_iter().flatten());
-        let soft = failed.map(offset).filter(|&at| !hard.contains(at)).collect();
+        let mut soft: Vec<u32> = Vec::new();
+        if !self.soft.is_off() {
+            for &(piece, tail) in pieces {
+                soft.extend(self.soft.failures(piece, tail, origin).map(offset));
+            }
+        }
+        if let Some(bursts) = &self.bursts {
+            soft.extend(bursts.failures(extent, origin).map(offset));
+        }
+        let soft = soft.into_iter().filter(|&at| !hard.contains(at)).collect();
         Unread { soft, hard }
     }
 
@@ -267,7 +278,6 @@ impl Misbehaviour {
 
 #[cfg(test)]
 mod tests {
-    use levelhead_block::ZeroTail;
     use levelhead_units::{Nanos, Ratio};
 
     use super::super::every_kind;

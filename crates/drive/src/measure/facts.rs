@@ -9,6 +9,8 @@ pub struct Rate {
     pub lba: Lba,
     /// Bytes a second.
     pub bytes_per_s: f64,
+    /// How many more or fewer they may be: half of an interval of about 95 %.
+    pub error: f64,
 }
 
 /// Random reads of one sector each.
@@ -18,6 +20,8 @@ pub struct AtDepth {
     pub depth: u32,
     /// Reads a second.
     pub per_s: f64,
+    /// How many more or fewer a longer run may have: half of an interval of about 95 %.
+    pub error: f64,
     /// Their mean latency in seconds.
     pub mean: f64,
     /// The 99th percentile of their latency in seconds.
@@ -30,6 +34,9 @@ pub struct Seek {
     /// Its length in the assumed cylinders.
     pub length: u64,
     /// The time in seconds of a read at that distance without the wait for its sector: the controller, the
-    /// seek and the sector itself.
+    /// seek and the sector itself. What the machine itself is usually late by is taken off.
     pub positioning: f64,
+    /// How much more or less it may be: half of the interval in which nearly all reads agree, and what the machine's
+    /// lateness leaves in doubt.
+    pub error: f64,
 }

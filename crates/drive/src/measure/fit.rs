@@ -19,6 +19,18 @@ const SKEW_MAX: f64 = 4.0;
 /// The skew that is assumed at first, and where it cannot be measured.
 pub(super) const SKEW_USUAL: f64 = 0.12;
 
+/// Standard deviations in half of an interval of 95 %, where they are found from few values.
+const INTERVAL: f64 = 2.3;
+/// Of normal noise, the standard deviation in medians of its absolute values.
+const SIGMA_OF_MEDIAN: f64 = 1.4826;
+
+/// How often period and skew are found anew from what agrees with them.
+const REFITS: usize = 6;
+/// An end that is so many times farther off than is usual was late.
+const STRAY: f64 = 5.0;
+/// A run that agrees so many times worse than the middle one goes across the end of its track.
+const RUN_STRAY: f64 = 2.0;
+
 /// The ends of single sectors of one track.
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
@@ -33,6 +45,8 @@ pub(super) struct Turns {
 pub(super) struct Spin {
     /// Seconds of a revolution.
     pub(super) rotation: f64,
+    /// Half of its interval of about 95 %, in seconds.
+    pub(super) error: f64,
     /// By how much sustained reads are slower than the medium passes: time lost between tracks, in
     /// revolutions, unless something else slows them.
     pub(super) skew: f64,
@@ -53,28 +67,21 @@ impl Turns {
     }
 
     /// For each sector: whole turns since the first at about this period, by how much earlier it comes
-    /// by the sustained rate, and when it ended; each less its mean.
+    /// by the sustained rate, and when it ended.
     fn rows(&self, period: f64, known: f64) -> Vec<[f64; 3]> {
         let start = self.ends.first().map_or(0.0, |first| first.1);
-        let mut rows: Vec<[f64; 3]> = self
-            .ends
-            .iter()
-            .map(|&(before, ended)| {
-                let (ahead, ended) = (before * self.sector, ended - start);
-                [((ended + ahead * known) / period).round(), ahead, ended]
-            })
-            .collect();
-        for at in 0..3 {
-            let mean = rows.iter().map(|row| row[at]).sum::<f64>() / rows.len() as f64;
-            rows.iter_mut().for_each(|row| row[at] -= mean);
-        }
-        rows
+        let row = |&(before, ended): &(f64, f64)| {
+            let (ahead, ended) = (before * self.sector, ended - start);
+            [((ended + ahead * known) / period).round(), ahead, ended]
+        };
+        self.ends.iter().map(row).collect()
     }
 }
 
-/// Period and share of a sector's time by least squares over all runs, near a known period:
+/// Period and share of a sector's time by least squares over all runs, each of which begins when it does:
 /// `ended = first + turns * period - ahead * share`.
 fn least_squares(runs: &[Vec<[f64; 3]>]) -> Option<(f64, f64)> {
+    let runs: Vec<Vec<[f64; 3]>> = runs.iter().map(|run| centred(run)).collect();
     let product =
         |a: usize, b: usize| -> f64 { runs.iter().flatten().map(|row| row[a] * row[b]).sum() };
     let (tt, ta, aa) = (product(0, 0), product(0, 1), product(1, 1));
@@ -84,10 +91,24 @@ fn least_squares(runs: &[Vec<[f64; 3]>]) -> Option<(f64, f64)> {
         .then(|| ((te * aa - ae * ta) / determinant, -(ae * tt - te * ta) / determinant))
 }
 
-/// How far a run is from that, on average.
-fn misfit(run: &[[f64; 3]], (period, share): (f64, f64)) -> f64 {
-    let off = |row: &[f64; 3]| (row[2] - row[0] * period + row[1] * share).abs();
-    run.iter().map(off).sum::<f64>() / run.len() as f64
+/// Rows less their mean.
+fn centred(run: &[[f64; 3]]) -> Vec<[f64; 3]> {
+    let mean = |at: usize| run.iter().map(|row| row[at]).sum::<f64>() / run.len() as f64;
+    let mean = [mean(0), mean(1), mean(2)];
+    run.iter().map(|row| [row[0] - mean[0], row[1] - mean[1], row[2] - mean[2]]).collect()
+}
+
+/// How far each end of a run is from that, wherever most of them say that the run begins.
+fn offs(run: &[[f64; 3]], (period, share): (f64, f64)) -> Vec<f64> {
+    let first = |row: &[f64; 3]| row[2] - row[0] * period + row[1] * share;
+    let begin = median(run.iter().map(first).collect());
+    run.iter().map(|row| (first(row) - begin).abs()).collect()
+}
+
+/// The rows of a run that are not much farther off than is usual.
+fn kept(run: &[[f64; 3]], found: (f64, f64), usual: f64) -> Vec<[f64; 3]> {
+    let rows = run.iter().zip(offs(run, found));
+    rows.filter(|(_, off)| *off <= usual * STRAY).map(|(row, _)| *row).collect()
 }
 
 /// The period that makes all ends agree, and the skew; none if nothing agrees.
@@ -118,17 +139,29 @@ pub(super) fn spin(turns: &[Turns]) -> Option<Spin> {
     let known = 1.0 / (1.0 + SKEW_USUAL);
     let mut runs: Vec<Vec<[f64; 3]>> = turns.iter().map(|turns| turns.rows(fine, known)).collect();
     // A run across the end of its track has a step in it: at first the middle of what each says, then
-    // the better half of them together.
+    // those together that agree about as well as the middle one.
     let mut alone: Vec<(f64, f64)> =
         runs.iter().filter_map(|run| least_squares(std::slice::from_ref(run))).collect();
     let mut found = (middle(&mut alone, |found| found.0)?, middle(&mut alone, |found| found.1)?);
-    for _ in 0..3 {
-        runs.sort_by(|left, right| misfit(left, found).total_cmp(&misfit(right, found)));
-        found = least_squares(&runs[..runs.len().div_ceil(2)])?;
+    let (mut noise, mut last) = (0.0, Vec::new());
+    for _ in 0..REFITS {
+        let misfit = |run: &Vec<[f64; 3]>| median(offs(run, found));
+        runs.sort_by(|left, right| misfit(left).total_cmp(&misfit(right)));
+        let usual = misfit(&runs[runs.len() / 2]) * RUN_STRAY;
+        let good = runs.iter().take_while(|run| misfit(run) <= usual).count();
+        let better = &runs[..good];
+        noise = median(better.iter().flat_map(|run| offs(run, found)).collect());
+        last = better.iter().map(|run| kept(run, found, noise)).collect();
+        found = least_squares(&last)?;
     }
     let (rotation, share) = found;
+    // What the passing of sectors explains as well says nothing of the rotation.
+    let rows: Vec<[f64; 3]> = last.iter().flat_map(|run| centred(run)).collect();
+    let product = |a: usize, b: usize| -> f64 { rows.iter().map(|row| row[a] * row[b]).sum() };
+    let turns = product(0, 0) - product(0, 1).powi(2) / product(1, 1);
+    let error = INTERVAL * SIGMA_OF_MEDIAN * noise / turns.sqrt();
     let skew = if share > 0.0 { 1.0 / share - 1.0 } else { SKEW_MAX };
-    Some(Spin { rotation, skew: skew.clamp(0.0, SKEW_MAX) })
+    Some(Spin { rotation, error, skew: skew.clamp(0.0, SKEW_MAX) })
 }
 
 /// The middle one of what `pick` gives.
@@ -137,29 +170,94 @@ fn middle(found: &mut [(f64, f64)], pick: fn(&(f64, f64)) -> f64) -> Option<f64>
     found.get(found.len() / 2).map(pick)
 }
 
-/// The lower edge of times that are spread evenly over one revolution, from the least and the greatest of
-/// them. What lies outside the revolution that has the most of them was answered from memory, or drawn out
-/// by something else, and does not count.
-pub(super) fn lower_edge(times: &[f64], rotation: f64) -> f64 {
-    let mut times = times.to_vec();
-    times.sort_unstable_by(f64::total_cmp);
-    let within = |first: usize| times.partition_point(|time| *time <= times[first] + rotation);
-    let mut best = 0..within(0);
-    for first in 1..times.len() {
-        let range = first..within(first);
-        if range.len() > best.len() {
-            best = range;
-        }
-    }
-    let inside = &times[best];
-    // The least of n evenly spread times lies a gap above the edge.
-    let gap = rotation / (inside.len() + 1) as f64;
-    let low = inside[0] - gap;
-    let high = inside[inside.len() - 1] + gap - rotation;
-    low.midpoint(high)
+/// Where an edge lies, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Edge {
+    /// The middle of where most answers agree.
+    pub(super) time: f64,
+    /// The least and the greatest at which all of these but one do.
+    pub(super) low: f64,
+    pub(super) high: f64,
 }
 
-/// Makes times rise with the length: neighbours that fall share their mean.
+impl Edge {
+    /// Half of the interval.
+    pub(super) fn error(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+}
+
+/// The edge of which each of `times` says that it lies at most there, and more than a revolution before.
+pub(super) fn edge(times: &[f64], rotation: f64) -> Edge {
+    // How many answers agree with what lies between each place and the next.
+    let mut places: Vec<(f64, i64)> =
+        times.iter().flat_map(|&time| [((time - rotation).max(0.0), 1), (time, -1)]).collect();
+    places.sort_unstable_by(|left, right| left.0.total_cmp(&right.0));
+    let mut agree = 0;
+    let between: Vec<(f64, f64, i64)> = places
+        .windows(2)
+        .map(|pair| {
+            agree += pair[0].1;
+            (pair[0].0, pair[1].0, agree)
+        })
+        .filter(|(low, high, _)| high > low)
+        .collect();
+    let most = between.iter().map(|(.., agree)| *agree).max().unwrap_or(0);
+    // With fewer answers all but one would be none.
+    if most < 2 {
+        let high = times.iter().copied().fold(rotation, f64::max);
+        return Edge { time: high / 2.0, low: 0.0, high };
+    }
+    let is_most = |part: &&(f64, f64, i64)| part.2 == most;
+    let first = between.iter().position(|part| part.2 == most).expect("there is a greatest");
+    let last = between.iter().rposition(|part| part.2 == most).expect("there is a greatest");
+    let before = between[..first].iter().rev().take_while(|part| part.2 >= most - 1);
+    let after = between[last..].iter().skip(1).take_while(|part| part.2 >= most - 1);
+    let (low, high) = (between[first].0, between[last].1);
+    let weight: f64 = between.iter().filter(is_most).map(|(low, high, _)| high - low).sum();
+    let moment: f64 = between
+        .iter()
+        .filter(is_most)
+        .map(|(low, high, _)| (high - low) * low.midpoint(*high))
+        .sum();
+    Edge {
+        time: moment / weight,
+        low: before.map(|part| part.0).fold(low, f64::min),
+        high: after.map(|part| part.1).fold(high, f64::max),
+    }
+}
+
+/// A line through points of which some are far off.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Line {
+    /// The middle one of all pairs' slopes.
+    pub(super) slope: f64,
+    /// Half of its interval of about 95 %.
+    pub(super) error: f64,
+    /// How far the points are from it: the median.
+    pub(super) off: f64,
+}
+
+/// The line through two points or more, from left to right.
+pub(super) fn line(points: &[(f64, f64)]) -> Line {
+    let pairs = points.iter().enumerate().flat_map(|(at, from)| {
+        points[at + 1..].iter().map(move |to| (to.1 - from.1) / (to.0 - from.0))
+    });
+    let slope = median(pairs.collect());
+    let level = median(points.iter().map(|(x, y)| y - slope * x).collect());
+    let off = median(points.iter().map(|(x, y)| (y - slope * x - level).abs()).collect());
+    let mean = points.iter().map(|point| point.0).sum::<f64>() / points.len() as f64;
+    let spread = points.iter().map(|point| (point.0 - mean).powi(2)).sum::<f64>();
+    Line { slope, error: INTERVAL * SIGMA_OF_MEDIAN * off / spread.sqrt(), off }
+}
+
+/// The middle one; of an even number the greater of both.
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
+    let middle = values.len() / 2;
+    *values.select_nth_unstable_by(middle, f64::total_cmp).1
+}
+
+/// Makes times rise with the length: neighbours that fall share their mean. By how much one is moved is in its error.
 pub(super) fn make_rise(seeks: &mut [Seek]) {
     let mut pools: Vec<(f64, usize)> = Vec::new();
     for seek in seeks.iter() {
@@ -173,7 +271,10 @@ pub(super) fn make_rise(seeks: &mut [Seek]) {
         }
     }
     let times = pools.into_iter().flat_map(|(time, count)| std::iter::repeat_n(time, count));
-    seeks.iter_mut().zip(times).for_each(|(seek, time)| seek.positioning = time);
+    for (seek, time) in seeks.iter_mut().zip(times) {
+        seek.error = seek.error.max((seek.positioning - time).abs());
+        seek.positioning = time;
+    }
 }
 
 #[cfg(test)]
@@ -214,22 +315,59 @@ mod tests {
     }
 
     #[test]
-    fn the_edge_of_an_even_spread_is_found_from_both_ends() {
+    fn the_edge_lies_where_most_answers_agree() {
         let mut rng = Streams::new(6).stream("edge");
         let mut times: Vec<f64> = (0..200).map(|_| 0.005 + 0.008 * rng.unit()).collect();
-        assert!((lower_edge(&times, 0.008) - 0.005).abs() < 0.000_05);
+        let inside = |edge: Edge| {
+            assert!((edge.low..=edge.high).contains(&0.005), "{edge:?}");
+            assert!((edge.low..=edge.high).contains(&edge.time), "{edge:?}");
+            assert!(edge.error() < 0.000_2, "{edge:?}");
+        };
+        inside(edge(&times, 0.008));
         times.extend([0.000_1, 0.000_2, 0.02, 0.1]);
-        assert!((lower_edge(&times, 0.008) - 0.005).abs() < 0.000_1, "memory, and drawn out");
+        inside(edge(&times, 0.008));
+        // Two that are wrong by little cannot be told, and are in the error.
+        let alone = edge(&[0.0051, 0.0129], 0.008);
+        assert!((alone.time - 0.005).abs() < 1e-12, "{alone:?}");
+        let doubtful = edge(&[0.0051, 0.0129, 0.0140], 0.008);
+        assert!(doubtful.low <= 0.005 && doubtful.high >= 0.0051, "{doubtful:?}");
+        assert!(doubtful.error() > alone.error() / 2.0, "{doubtful:?}");
+    }
+
+    #[test]
+    fn nothing_known_is_anywhere() {
+        for times in [&[][..], &[0.003], &[0.001, 0.1]] {
+            let edge = edge(times, 0.008);
+            assert!(edge.low == 0.0 && edge.high >= 0.008, "{edge:?}");
+        }
+    }
+
+    #[test]
+    fn a_slope_and_its_interval_are_those_of_most_points() {
+        let mut rng = Streams::new(7).stream("slope");
+        let mut inside = 0;
+        for _ in 0..200 {
+            let mut points: Vec<(f64, f64)> =
+                (0..16).map(|at| (f64::from(at), 3.0 * f64::from(at) + rng.unit() - 0.5)).collect();
+            points[rng.below(16) as usize].1 += 40.0;
+            points[15].1 += 5.0;
+            let Line { slope, error, .. } = line(&points);
+            assert!((slope - 3.0).abs() < 0.2, "{slope} +- {error}");
+            inside += u32::from((slope - 3.0).abs() <= error);
+        }
+        assert!(inside >= 170, "{inside} of 200");
     }
 
     #[test]
     fn times_that_fall_share_their_mean() {
         let mut seeks: Vec<Seek> = [1.0, 3.0, 2.0, 1.0, 5.0]
             .into_iter()
-            .map(|positioning| Seek { length: 1, positioning })
+            .map(|positioning| Seek { length: 1, positioning, error: 0.5 })
             .collect();
         make_rise(&mut seeks);
         let times: Vec<f64> = seeks.iter().map(|seek| seek.positioning).collect();
         assert_eq!(times, [1.0, 2.0, 2.0, 2.0, 5.0]);
+        let errors: Vec<f64> = seeks.iter().map(|seek| seek.error).collect();
+        assert_eq!(errors, [0.5, 1.0, 0.5, 1.0, 0.5]);
     }
 }

@@ -73,6 +73,12 @@ impl Layout {
         &self.lengths
     }
 
+    /// Sectors of a track of this cylinder.
+    pub(super) fn track_sectors(&self, cylinder: u64) -> f64 {
+        let after = self.zones.partition_point(|zone| zone.cylinder <= cylinder);
+        self.zones[after - 1].blocks_per_track as f64 / BLOCKS_PER_SECTOR as f64
+    }
+
     /// The first sector of a cylinder, and how many it has.
     pub(super) fn cylinder(&self, cylinder: u64) -> (u64, u64) {
         let after = self.zones.partition_point(|zone| zone.cylinder <= cylinder);

@@ -4,6 +4,7 @@ use levelhead_units::Sectors;
 
 use super::facts::{AtDepth, Rate, Seek};
 use super::fit::SKEW_USUAL;
+use super::lateness::Lateness;
 use super::layout::{BLOCK_SIZE, Layout, Zone};
 
 /// What a controller usually takes before anything moves, in seconds. Reads alone do not tell it from the
@@ -29,6 +30,8 @@ pub struct Measured {
     pub size: Sectors,
     /// Seconds of a revolution.
     pub rotation: f64,
+    /// How much longer or shorter it may be, in seconds: half of an interval of about 95 %.
+    pub rotation_error: f64,
     /// By how much sustained reads are slower than the medium passes under the head: time lost between
     /// tracks, in revolutions, or where it is more than any drive loses there, the way from the drive.
     pub skew: f64,
@@ -38,6 +41,8 @@ pub struct Measured {
     pub depths: Vec<AtDepth>,
     /// Seeks, by length.
     pub seeks: Vec<Seek>,
+    /// How late the machine itself was, if that was looked at.
+    pub lateness: Option<Lateness>,
     pub(super) layout: Layout,
 }
 
@@ -105,7 +110,7 @@ impl Measured {
             let slope =
                 (last.positioning - before.positioning) / (last.length - before.length) as f64;
             let length = self.cylinders() - 1;
-            let whole = Seek { length, positioning: last.positioning + slope * more };
+            let whole = Seek { length, positioning: last.positioning + slope * more, ..last };
             let time = micros(bare(&whole));
             text.push_str(&format!("    [{length}, \"{time}\"],   # derived\n"));
         }
@@ -128,7 +133,7 @@ impl Measured {
             self.rotation * 1e3,
             self.skew
         );
-        for AtDepth { depth, per_s, mean, p99 } in &self.depths {
+        for AtDepth { depth, per_s, mean, p99, .. } in &self.depths {
             let (mean, p99) = (mean * 1e3, p99 * 1e3);
             text.push_str(&format!("#   {depth:>5}   {per_s:>8.1}  {mean:>8.2}  {p99:>8.2}\n"));
         }
@@ -171,7 +176,7 @@ impl Measured {
     }
 
     /// How long one sector takes to pass, on average over the zones, or to leave the drive.
-    fn sector(&self) -> f64 {
+    pub(super) fn sector(&self) -> f64 {
         if let Some(rate) = self.bus_rate() {
             return levelhead_units::SECTOR_SIZE as f64 / rate;
         }
@@ -203,12 +208,25 @@ mod tests {
     #[test]
     fn rates_that_jump_about_are_not_those_of_a_quiet_disk() {
         let measured = |rates: Vec<f64>| {
-            let rate =
-                |(at, mb): (u64, f64)| Rate { lba: Lba::new(at * 1_000), bytes_per_s: mb * 1e6 };
+            let rate = |(at, mb): (u64, f64)| Rate {
+                lba: Lba::new(at * 1_000),
+                bytes_per_s: mb * 1e6,
+                error: 0.0,
+            };
             let rates: Vec<Rate> = (0..).zip(rates).map(rate).collect();
             let (size, rotation, skew) = (Sectors::new(20_000), 0.008_333, 0.16);
             let layout = Layout::new(size, &rates, rotation, skew);
-            Measured { size, rotation, skew, rates, depths: Vec::new(), seeks: Vec::new(), layout }
+            Measured {
+                size,
+                rotation,
+                rotation_error: 0.0,
+                skew,
+                rates,
+                depths: Vec::new(),
+                seeks: Vec::new(),
+                lateness: None,
+                layout,
+            }
         };
         let falling: Vec<f64> = (0..20).map(|at| 180.0 - 5.0 * f64::from(at)).collect();
         assert!(measured(falling.clone()).is_steady());

@@ -11,16 +11,21 @@
 //!
 //! - *Rates*: streams of large reads at places spread over the drive, in two sizes. What one command
 //!   costs besides its bytes is the same in both, so the difference is that of the bytes alone, whether
-//!   the drive reads ahead or loses a revolution between commands.
+//!   the drive reads ahead or loses a revolution between commands. Where the reads agree too little, more are read beside
+//!   them once the rotation is known, a few times at most.
 //! - *Rotation*: the same few sectors come by once a revolution. Single sectors of one track are read
 //!   in falling order with far reads in between, so that neither the drive's memory nor its reading
 //!   ahead can answer. The period is the one that makes all ends agree; how they move on from sector to
 //!   sector is the time a sector takes to pass, and that gives the length of the track. A track's
 //!   length and the sustained rate together give the time that is lost between tracks, the skew.
 //! - *Random reads*: with 1 to 32 inside the drive at a time.
-//! - *Seeks*: pairs of single sectors on two cylinders at the distance to be measured, at random angles,
-//!   each pair somewhere else. The times of the second ones are spread evenly over one revolution from the time the arm needs;
-//!   both ends of that range say where it begins, and what memory answered lies outside it.
+//! - *Seeks*: from a sector to another cylinder and back to a neighbour of the first, which is chosen so that it passes the head
+//!   just when the arm could be there. Whether it was, or had to wait for another revolution, says on which side of the
+//!   edge the choice was, and the next one is nearer to it (`hunt.rs`).
+//!
+//! What the machine adds to a drive's times by waking its threads late is measured beside ([`Measurement::handle_wake`]) and what
+//! is usual of it taken off. Each figure has its error, and where that is too great, or late wake-ups are no longer
+//! rare, there is no answer ([`MeasureError::Late`], [`MeasureError::Unsure`], [`MeasureError::Unsteady`]).
 //!
 //! # Invariants
 //!
@@ -33,23 +38,31 @@
 //! drive serves what it holds, and what its memory does: none of these shows in reads alone. What is
 //! assumed instead stands in the profile ([`Measured::to_toml`]).
 
+mod error;
 mod facts;
 mod fit;
+mod hunt;
+mod lateness;
 mod layout;
 mod measured;
 mod stage;
-
-use std::fmt;
+mod streams;
+mod trust;
 
 use levelhead_stats::{Rng, Streams};
-use levelhead_units::{Extent, Instant, Sectors};
+use levelhead_units::{Extent, Instant, Nanos, Sectors};
 
+pub use error::{Figure, MeasureError};
 pub use facts::{AtDepth, Rate, Seek};
+pub use lateness::{Lateness, Wake};
 pub use measured::Measured;
 
 use crate::QUEUE_DEPTH_MAX;
+use hunt::Hunt;
+use lateness::Wakes;
 use layout::Layout;
 use stage::Stage;
+use streams::{Plan, Way};
 
 /// How many reads are spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +80,8 @@ pub struct Options {
     pub thoroughness: Thoroughness,
     /// The largest read that reaches the drive in one piece.
     pub read_max: Sectors,
+    /// What tells the program that a read has ended, see [`Measurement::handle_wake`].
+    pub end: Wake,
     /// What chance is drawn from.
     pub seed: u64,
 }
@@ -80,40 +95,6 @@ pub struct Read {
     pub extent: Extent,
 }
 
-/// What cannot be measured.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MeasureError {
-    /// The drive is too small.
-    TooSmall {
-        /// Its size.
-        size: Sectors,
-        /// The least that will do.
-        least: Sectors,
-    },
-    /// Large reads take no longer than small ones.
-    NoRate,
-    /// No period fits the ends of the reads: nothing turns.
-    NoRotation,
-}
-
-impl fmt::Display for MeasureError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooSmall { size, least } => {
-                write!(f, "{} are too little to measure: {} or more", size.bytes(), least.bytes())
-            }
-            Self::NoRate => {
-                f.write_str("large reads take no longer than small ones: is it a disk?")
-            }
-            Self::NoRotation => {
-                f.write_str("reads end at no particular angle: nothing seems to turn in it")
-            }
-        }
-    }
-}
-
-impl std::error::Error for MeasureError {}
-
 /// How many reads each stage spends.
 #[derive(Clone, Copy, Debug)]
 struct Counts {
@@ -123,19 +104,30 @@ struct Counts {
     rotation: u64,
     /// Random reads at each depth.
     random: u64,
-    /// Pairs of reads of each seek length.
+    /// The most aimed reads for each seek length.
     seeks: u64,
+    /// The error, as the part of a seek's positioning, at which no more of them are needed.
+    seek_error: f64,
 }
 
 impl Thoroughness {
     const fn counts(self) -> Counts {
         match self {
-            Self::Quick => Counts { stream: 6, rotation: 96, random: 100, seeks: 30 },
-            Self::Thorough => Counts { stream: 16, rotation: 240, random: 500, seeks: 160 },
+            Self::Quick => {
+                Counts { stream: 12, rotation: 144, random: 100, seeks: 60, seek_error: 0.015 }
+            }
+            Self::Thorough => {
+                Counts { stream: 16, rotation: 240, random: 500, seeks: 160, seek_error: 0.005 }
+            }
         }
     }
 }
 
+/// Far reads in the middle of a run of sectors: some 30 revolutions, so that noise of a tenth of a millisecond changes the rotation that the run
+/// says by some hundredths of a per cent.
+const PAUSE: u64 = 24;
+/// How often the streams of a place are read again at most.
+const ROUNDS_MAX: u64 = 3;
 /// Places at which rates are measured, both ends included.
 const PLACES: u64 = 20;
 /// The smallest large read: 128 KiB.
@@ -156,8 +148,18 @@ pub struct Measurement {
     counts: Counts,
     rng: Rng,
     stage: Stage,
+    hunt: Option<Hunt>,
+    /// What the hunts have found of the time of a sector.
+    scale: f64,
+    /// How late the machine's own threads were.
+    wakes: Wakes,
+    end: Wake,
     /// The first stage, once it is over.
     streams: Option<Stage>,
+    /// How the drive reads streams.
+    way: Way,
+    /// The places whose streams are read again.
+    unsure: Vec<u64>,
     /// Which of the stages is under way.
     step: Step,
     named: u64,
@@ -170,6 +172,8 @@ pub struct Measurement {
 enum Step {
     Rates,
     Rotation,
+    /// Streams of the places whose rates are not known well enough; how often they were read before.
+    Again(u64),
     Random(usize),
     Seeks(usize),
     Done,
@@ -180,6 +184,7 @@ enum Step {
 struct Found {
     rates: Vec<Rate>,
     rotation: f64,
+    rotation_error: f64,
     /// Time lost between tracks, in revolutions.
     skew: f64,
     depths: Vec<AtDepth>,
@@ -208,13 +213,19 @@ impl Measurement {
             counts,
             rng,
             stage: Stage::new(1, Vec::new()),
+            hunt: None,
+            scale: 1.0,
+            wakes: Wakes::default(),
+            end: options.end,
             streams: None,
+            way: Way::Apart,
+            unsure: Vec::new(),
             step: Step::Rates,
             named: 0,
             found: Found::default(),
             failed: None,
         };
-        measurement.stage = measurement.rates();
+        measurement.stage = measurement.streams_at(&Vec::from_iter(0..PLACES), 0);
         Ok(measurement)
     }
 
@@ -238,17 +249,26 @@ impl Measurement {
         self.stage.handle_done(id.checked_sub(first).expect("reads end once"), began, ended);
     }
 
+    /// A thread of this program woke up this late after what it had waited for, at some time during the measurement. What is usual
+    /// is taken off the drive's times: a read's order is a message to a thread, and [`Options::end`] tells of its end.
+    pub fn handle_wake(&mut self, wake: Wake, late: Nanos) {
+        self.wakes.add(wake, late);
+    }
+
     /// Reads that have ended, and all of them as far as is known; the second number may still change a
     /// little.
     pub fn progress(&self) -> (u64, u64) {
         let Counts { rotation, random, seeks, .. } = self.counts;
+        let of_a_length = seeks / 3 * READS_OF_AN_AIM;
         let later = match self.step {
-            Step::Rates => rotation * 2 + (random * DEPTHS.len() as u64) + 2 * seeks * SEEKS_ABOUT,
-            Step::Rotation => random * DEPTHS.len() as u64 + 2 * seeks * SEEKS_ABOUT,
-            Step::Random(at) => random * (DEPTHS.len() - 1 - at) as u64 + 2 * seeks * SEEKS_ABOUT,
+            Step::Rates => rotation * 2 + random * DEPTHS.len() as u64 + of_a_length * SEEKS_ABOUT,
+            Step::Rotation | Step::Again(_) => {
+                random * DEPTHS.len() as u64 + of_a_length * SEEKS_ABOUT
+            }
+            Step::Random(at) => random * (DEPTHS.len() - 1 - at) as u64 + of_a_length * SEEKS_ABOUT,
             Step::Seeks(at) => {
                 let lengths = self.found.layout.as_ref().map_or(0, |layout| layout.lengths().len());
-                2 * seeks * lengths.saturating_sub(at + 1) as u64
+                of_a_length * lengths.saturating_sub(at + 1) as u64
             }
             Step::Done => 0,
         };
@@ -256,7 +276,23 @@ impl Measurement {
         (done, done + self.stage.left() + later)
     }
 
-    /// What was found.
+    /// What was found, if it is known well enough to be told.
+    ///
+    /// # Errors
+    ///
+    /// What makes no sense of a disk, or is not known.
+    ///
+    /// # Panics
+    ///
+    /// If it is not over.
+    pub fn finish(self) -> Result<Measured, MeasureError> {
+        // On a machine that is late nothing seems to turn, so that this comes first.
+        trust::check_lateness(self.wakes.lateness().as_ref())?;
+        let measured = self.finish_unchecked()?;
+        trust::check(&measured).map(|()| measured)
+    }
+
+    /// What was found, known or not: for a look at what [`Measurement::finish`] refuses.
     ///
     /// # Errors
     ///
@@ -265,18 +301,41 @@ impl Measurement {
     /// # Panics
     ///
     /// If it is not over.
-    pub fn finish(self) -> Result<Measured, MeasureError> {
+    pub fn finish_unchecked(self) -> Result<Measured, MeasureError> {
         if let Some(error) = self.failed {
             return Err(error);
         }
         assert_eq!(self.step, Step::Done, "reads are still wanted");
-        let Found { rates, rotation, skew, depths, layout, seeks } = self.found;
+        let lateness = self.wakes.lateness();
+        let Found { rates, rotation, rotation_error, skew, depths, layout, mut seeks } = self.found;
         let layout = layout.expect("it was made before the seeks");
-        Ok(Measured { size: self.size, rotation, skew, rates, depths, seeks, layout })
+        if let Some(lateness) = &lateness {
+            for seek in &mut seeks {
+                seek.positioning = (seek.positioning - lateness.of_a_read(self.end)).max(0.0);
+                seek.error += lateness.doubt(self.end);
+            }
+        }
+        fit::make_rise(&mut seeks);
+        let size = self.size;
+        let measured = Measured {
+            size,
+            rotation,
+            rotation_error,
+            skew,
+            rates,
+            depths,
+            seeks,
+            layout,
+            lateness,
+        };
+        Ok(measured)
     }
 
     /// A stage is over: takes its facts and begins the next one. Only this function changes `step`.
     fn advance(&mut self) {
+        if self.go_on() {
+            return;
+        }
         match self.conclude() {
             Ok(()) => {}
             Err(error) => {
@@ -288,12 +347,15 @@ impl Measurement {
         }
         (self.step, self.stage) = match self.step {
             Step::Rates => (Step::Rotation, self.rotation()),
-            Step::Rotation => (Step::Random(0), self.random(DEPTHS[0])),
+            Step::Rotation => self.again(1),
+            Step::Again(round) => self.again(round + 1),
             Step::Random(at) if at + 1 < DEPTHS.len() => {
                 (Step::Random(at + 1), self.random(DEPTHS[at + 1]))
             }
-            Step::Random(_) => (Step::Seeks(0), self.seeks(0)),
-            Step::Seeks(at) if at + 1 < self.lengths() => (Step::Seeks(at + 1), self.seeks(at + 1)),
+            Step::Random(_) => (Step::Seeks(0), self.set_out(0)),
+            Step::Seeks(at) if at + 1 < self.lengths() => {
+                (Step::Seeks(at + 1), self.set_out(at + 1))
+            }
             Step::Seeks(_) | Step::Done => (Step::Done, Stage::new(1, Vec::new())),
         };
     }
@@ -302,47 +364,95 @@ impl Measurement {
         match self.step {
             Step::Rates => {
                 self.streams = Some(std::mem::replace(&mut self.stage, Stage::new(1, Vec::new())));
-                self.found.rates = self.rates_at(None).ok_or(MeasureError::NoRate)?;
+                let found = self.rates_at(None).ok_or(MeasureError::NoRate)?;
+                self.found.rates = found.iter().map(|found| found.rate(self.way)).collect();
             }
             Step::Rotation => {
                 self.spin()?;
                 // The rotation makes the rates better, and they the rotation.
-                if let Some(rates) = self.rates_at(Some(self.found.rotation)) {
-                    self.found.rates = rates;
+                if let Some(found) = self.rates_at(Some(self.found.rotation)) {
+                    self.way = streams::way(&found);
+                    self.found.rates = found.iter().map(|found| found.rate(self.way)).collect();
                     self.spin()?;
                 }
-                let Found { rates, rotation, skew, .. } = &self.found;
-                self.found.layout = Some(Layout::new(self.size, rates, *rotation, *skew));
+            }
+            Step::Again(_) => {
+                let found = streams::look(&self.stage, self.plan(), Some(self.found.rotation));
+                for (place, found) in self.unsure.iter().zip(found.into_iter().flatten()) {
+                    let rate = found.rate(self.way);
+                    let before = &mut self.found.rates[*place as usize];
+                    if rate.error < before.error {
+                        *before = Rate { lba: before.lba, ..rate };
+                    }
+                }
             }
             Step::Random(at) => {
                 self.found.depths.push(stage::at_depth(&self.stage, DEPTHS[at]));
             }
             Step::Seeks(at) => {
                 let length = self.layout().lengths()[at];
-                let times = stage::seek_times(&self.stage);
-                let positioning = fit::lower_edge(&times, self.found.rotation);
-                self.found.seeks.push(Seek { length, positioning });
-                if at + 1 == self.lengths() {
-                    fit::make_rise(&mut self.found.seeks);
-                }
+                let hunt = self.hunt.take().expect("it is what the stage is");
+                self.scale = hunt.scale();
+                let edge = hunt.edge();
+                self.found.seeks.push(Seek { length, positioning: edge.time, error: edge.error() });
             }
             Step::Done => {}
         }
         Ok(())
     }
 
+    /// Streams beside the places whose rates are not known well enough, if there are any and this is no round too many; else the
+    /// layout, and the next step.
+    fn again(&mut self, round: u64) -> (Step, Stage) {
+        let is_known = |place: u64| trust::knows_rate(&self.found.rates, place as usize);
+        self.unsure = (0..PLACES).filter(|&place| !is_known(place)).collect();
+        if self.unsure.is_empty() || round > ROUNDS_MAX {
+            let Found { rates, rotation, skew, .. } = &self.found;
+            self.found.layout = Some(Layout::new(self.size, rates, *rotation, *skew));
+            return (Step::Random(0), self.random(DEPTHS[0]));
+        }
+        (Step::Again(round), self.streams_at(&self.unsure, round))
+    }
+
     /// Rotation and skew by the single sectors just read and the rates known so far.
     fn spin(&mut self) -> Result<(), MeasureError> {
         let turns = stage::turns_of(&self.stage, &self.found.rates);
         let spin = fit::spin(&turns).ok_or(MeasureError::NoRotation)?;
-        (self.found.rotation, self.found.skew) = (spin.rotation, spin.skew);
+        let found = &mut self.found;
+        (found.rotation, found.rotation_error, found.skew) = (spin.rotation, spin.error, spin.skew);
         Ok(())
     }
 
+    /// The next reads of a hunt, if it is not over; whether there are any.
+    fn go_on(&mut self) -> bool {
+        let Some(hunt) = &mut self.hunt else { return false };
+        let layout = self.found.layout.as_ref().expect("it is made before the seeks");
+        if self.stage.sent().is_multiple_of(READS_OF_AN_AIM) {
+            let (began, ended) = self.stage.last(0);
+            hunt.score(began, ended);
+            let edge = hunt.edge();
+            let is_known = edge.error() <= self.counts.seek_error * edge.time;
+            if hunt.tried() >= self.counts.seeks || is_known && hunt.counted() >= COUNTED_MIN {
+                return false;
+            }
+            self.stage.push(hunt.set_out(&mut self.rng, layout));
+        } else {
+            let (first_ended, away_ended) = (self.stage.last(1).1, self.stage.last(0).1);
+            let size = self.size.get();
+            let back = hunt.aim(&mut self.rng, size, first_ended, away_ended);
+            self.stage.push([back]);
+        }
+        true
+    }
+
     /// The rates by the streams that have been read, with what is known of the rotation.
-    fn rates_at(&self, rotation: Option<f64>) -> Option<Vec<Rate>> {
+    fn rates_at(&self, rotation: Option<f64>) -> Option<Vec<streams::Found>> {
         let streams = self.streams.as_ref().expect("they come first");
-        stage::rates_of(streams, self.counts.stream, self.large, rotation)
+        streams::look(streams, self.plan(), rotation)
+    }
+
+    fn plan(&self) -> Plan {
+        Plan { steps: self.counts.stream, large: self.large }
     }
 
     fn layout(&self) -> &Layout {
@@ -353,16 +463,19 @@ impl Measurement {
         self.layout().lengths().len()
     }
 
-    /// Streams of two sizes at every place.
-    fn rates(&self) -> Stage {
-        let (count, large) = (self.counts.stream + 1, self.large);
-        let span = count * (large + large / 2);
+    /// Streams of two sizes at these places, or beside them: the drive may remember what was read there.
+    fn streams_at(&self, places: &[u64], round: u64) -> Stage {
+        let count = self.counts.stream + 1;
+        let span = count * (self.large + self.large / 2);
+        let room = self.size.get() - span;
         let mut reads = Vec::new();
-        for place in 0..PLACES {
-            let mut at = (self.size.get() - span) as u128 * u128::from(place);
-            at /= u128::from(PLACES - 1);
-            let mut lba = at as u64;
-            for sectors in [large / 2, large] {
+        for &place in places {
+            let at = (u128::from(room) * u128::from(place) / u128::from(PLACES - 1)) as u64;
+            let beside = span * round;
+            let is_outside = place < PLACES / 2;
+            let mut lba =
+                if is_outside { (at + beside).min(room) } else { at.saturating_sub(beside) };
+            for sectors in [self.large / 2, self.large] {
                 for _ in 0..count {
                     reads.push(stage::extent(lba, sectors));
                     lba += sectors;
@@ -378,8 +491,13 @@ impl Measurement {
         let mut reads = Vec::new();
         for run in &runs {
             for step in 0..run.count {
-                // Now and then a longer pause, that tells the revolution from the sectors' advance.
-                let far = if step % 4 == 3 { 4 } else { 1 };
+                // Pauses that tell the revolution from the sectors' advance. Among a few sectors a long one would leave open
+                // how many revolutions it was.
+                let far = match step {
+                    _ if run.is_long() && step == run.count / 2 => PAUSE,
+                    _ if step % 4 == 3 => 4,
+                    _ => 1,
+                };
                 (0..far)
                     .for_each(|_| reads.push(stage::extent(self.rng.below(self.size.get()), 1)));
                 reads.push(stage::extent(run.first - step * run.stride, 1));
@@ -394,24 +512,19 @@ impl Measurement {
         Stage::new(depth, (0..count).map(|_| stage::extent(self.rng.below(size), 1)).collect())
     }
 
-    /// Pairs of reads at random angles of two cylinders at this distance, each pair somewhere else, so that the
-    /// drive's memory does not know them.
-    fn seeks(&mut self, at: usize) -> Stage {
+    /// The first reads of a hunt for a length's positioning.
+    fn set_out(&mut self, at: usize) -> Stage {
         let layout = self.found.layout.as_ref().expect("it is made before the seeks");
-        let (length, stroke) = (layout.lengths()[at], layout.cylinders() - 1);
-        let mut reads = Vec::new();
-        for pair in 0..self.counts.seeks {
-            let outer = self.rng.below(stroke + 1 - length);
-            let (from, to) =
-                if pair % 2 == 0 { (outer, outer + length) } else { (outer + length, outer) };
-            for cylinder in [from, to] {
-                let (lba, sectors) = layout.cylinder(cylinder);
-                reads.push(stage::extent(lba + self.rng.below(sectors), 1));
-            }
-        }
-        Stage::new(1, reads)
+        let mut hunt = Hunt::new(layout.lengths()[at], self.found.rotation, self.scale);
+        let reads = hunt.set_out(&mut self.rng, layout);
+        self.hunt = Some(hunt);
+        Stage::new(1, reads.to_vec())
     }
 }
 
+/// Reads of one aim: the first, the one away, the one back.
+const READS_OF_AN_AIM: u64 = 3;
+/// The least reads back that must count.
+const COUNTED_MIN: u64 = 8;
 /// How many seek lengths a usual drive has, for the progress before they are known.
 const SEEKS_ABOUT: u64 = 18;

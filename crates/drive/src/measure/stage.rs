@@ -9,8 +9,8 @@ use super::fit::Turns;
 /// depends on it.
 const ROTATION_USUAL: f64 = 60.0 / 7_200.0;
 /// The part of a track over which a run of sectors goes: rarely across its end.
-const RUN_OF_TRACK: u64 = 5;
-const RUN_MAX: u64 = 24;
+const RUN_OF_TRACK: u64 = 8;
+const RUN_MAX: u64 = 16;
 const RUN_MIN: u64 = 6;
 
 /// Reads in order, a fixed number of them at a time.
@@ -34,6 +34,13 @@ pub(super) struct Run {
     pub(super) count: u64,
 }
 
+impl Run {
+    /// Whether it has as many sectors as a run may have.
+    pub(super) fn is_long(&self) -> bool {
+        self.count == RUN_MAX
+    }
+}
+
 /// An extent by its numbers.
 pub(super) fn extent(lba: u64, sectors: u64) -> Extent {
     Extent::new(Lba::new(lba), Sectors::new(sectors))
@@ -47,6 +54,17 @@ impl Stage {
 
     pub(super) fn with_runs(reads: Vec<Extent>, runs: Vec<Run>) -> Self {
         Self { runs, ..Self::new(1, reads) }
+    }
+
+    /// Adds reads at its end.
+    pub(super) fn push(&mut self, more: impl IntoIterator<Item = Extent>) {
+        self.reads.extend(more);
+        self.times.resize(self.reads.len(), None);
+    }
+
+    /// Beginning and end of one of the last reads, the last one being 0; they are over.
+    pub(super) fn last(&self, before: usize) -> (f64, f64) {
+        self.times[self.times.len() - 1 - before].expect("the read is over")
     }
 
     /// The next read, if another one may be under way.
@@ -84,58 +102,18 @@ impl Stage {
         (self.reads.len() - self.done) as u64
     }
 
+    /// Where each read begins.
+    pub(super) fn places(&self) -> impl Iterator<Item = Lba> + '_ {
+        self.reads.iter().map(|read| read.lba)
+    }
+
     fn times(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
         self.times.iter().map(|time| time.expect("the stage is over"))
     }
 
-    fn ends(&self) -> Vec<f64> {
+    pub(super) fn ends(&self) -> Vec<f64> {
         self.times().map(|(_, ended)| ended).collect()
     }
-}
-
-/// The sustained rate at each place, from two streams of `stream + 1` reads there, of half of `large`
-/// sectors and of `large`. None if larger reads took no longer at half of the places. Without a `rotation` by the usual read of
-/// each stream; with one by all of them, except that a read that took more than half a revolution more
-/// or less than the usual one counts as that: it found its sector just in time, or something else came
-/// between.
-pub(super) fn rates_of(
-    stage: &Stage,
-    stream: u64,
-    large: u64,
-    rotation: Option<f64>,
-) -> Option<Vec<Rate>> {
-    let ends = stage.ends();
-    let count = stream as usize + 1;
-    let more = (stream * (large - large / 2)) as f64 * SECTOR_SIZE as f64;
-    let places = ends.chunks_exact(2 * count).zip(stage.reads.chunks_exact(2 * count));
-    let found: Vec<(Lba, Option<f64>)> = places
-        .map(|(ends, reads)| {
-            let (small, large) = ends.split_at(count);
-            let extra = duration(large, rotation) - duration(small, rotation);
-            (reads[0].lba, (extra > 0.0).then(|| more / extra))
-        })
-        .collect();
-    let good: Vec<(usize, f64)> =
-        found.iter().enumerate().filter_map(|(at, (_, rate))| Some((at, (*rate)?))).collect();
-    if good.len() * 2 <= found.len() {
-        return None;
-    }
-    // Where something else came between, the nearest place stands in.
-    let nearest = |at: usize| good.iter().min_by_key(|(other, _)| at.abs_diff(*other));
-    let rate = |(at, &(lba, rate)): (usize, &(Lba, Option<f64>))| {
-        Some(Rate { lba, bytes_per_s: rate.or_else(|| Some(nearest(at)?.1))? })
-    };
-    found.iter().enumerate().map(rate).collect()
-}
-
-/// How long the reads of a stream took, but for the first: how the arm got there does not count.
-fn duration(ends: &[f64], rotation: Option<f64>) -> f64 {
-    let each = || ends.windows(2).map(|pair| pair[1] - pair[0]);
-    let mut sorted: Vec<f64> = each().collect();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let usual = sorted[sorted.len() / 2];
-    let Some(rotation) = rotation else { return usual * sorted.len() as f64 };
-    each().map(|time| if (time - usual).abs() > rotation / 2.0 { usual } else { time }).sum()
 }
 
 /// Runs of sectors on one track each, spread over the drive, with `samples` sectors together.
@@ -198,10 +176,23 @@ pub(super) fn at_depth(stage: &Stage, depth: u32) -> AtDepth {
     latencies.sort_unstable_by(f64::total_cmp);
     let mean = latencies.iter().sum::<f64>() / latencies.len() as f64;
     let p99 = latencies[(latencies.len() * 99).div_ceil(100) - 1];
-    AtDepth { depth, per_s: (steady.len() - 1) as f64 / span, mean, p99 }
+    let per_s = (steady.len() - 1) as f64 / span;
+    AtDepth { depth, per_s, error: per_s * spread(steady), mean, p99 }
 }
 
-/// How long the second read of each pair took: from where the first left the arm.
-pub(super) fn seek_times(stage: &Stage) -> Vec<f64> {
-    stage.times().skip(1).step_by(2).map(|(began, ended)| ended - began).collect()
+/// Parts of a run that are compared with each other.
+const PARTS: usize = 10;
+/// Half of an interval of 95 % in standard deviations of the mean of that many parts.
+const INTERVAL_OF_PARTS: f64 = 2.26;
+
+/// By which share the time of rising ends differs from what a longer run would take: how its parts differ from each other.
+fn spread(ends: &[f64]) -> f64 {
+    let bound = |part: usize| ends[(ends.len() - 1) * part / PARTS];
+    let reads =
+        |part: usize| (ends.len() - 1) * (part + 1) / PARTS - (ends.len() - 1) * part / PARTS;
+    let parts = (0..PARTS).map(|part| (bound(part + 1) - bound(part)) / reads(part).max(1) as f64);
+    let parts: Vec<f64> = parts.collect();
+    let mean = parts.iter().sum::<f64>() / PARTS as f64;
+    let variance = parts.iter().map(|part| (part - mean).powi(2)).sum::<f64>() / (PARTS - 1) as f64;
+    INTERVAL_OF_PARTS * (variance / PARTS as f64).sqrt() / mean
 }

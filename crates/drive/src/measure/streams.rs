@@ -1,0 +1,231 @@
+//! Sustained rates from streams of reads in two sizes.
+//!
+//! A stream's reads end at an even pace: that of their bytes and of what each costs besides. The cost is the same in
+//! both sizes, so that the difference is that of the bytes alone ([`Way::Apart`]). On most drives each read begins where the
+//! one before has ended, some whole revolutions later; where that is so at most places, both streams are one line once
+//! these revolutions are taken off, which says three times as much ([`Way::Together`]).
+
+use levelhead_units::{Lba, SECTOR_SIZE};
+
+use super::facts::Rate;
+use super::fit::{self, Line};
+use super::stage::Stage;
+
+/// The share of reads that may lose revolutions by chance: where more do, it is how the drive reads.
+const RARE: f64 = 0.25;
+/// The part of a revolution by which reads may end off an even pace: the time between tracks and some noise are less, and a drive
+/// that waits for its bus, so that it begins where it can, is off by more.
+const EVEN: f64 = 0.1;
+/// The part of a revolution by which what reads cost besides their bytes may miss whole revolutions on a drive that reads
+/// [`Way::Together`], in the middle of all places and at each, where the error of the place comes to it.
+const REST_OF_ALL: f64 = 0.01;
+const REST: f64 = 0.02;
+
+/// How a rate is found from two streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// By their difference.
+    Apart,
+    /// As one line: between reads go whole revolutions.
+    Together,
+}
+
+/// What two streams say of a place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    lba: Lba,
+    apart: Pace,
+    /// None where the reads are not in step with the revolution.
+    together: Option<Pace>,
+    /// What a read costs besides its bytes, less whole revolutions, in revolutions.
+    rest: f64,
+    /// False where the streams made no sense and the nearest place stands in.
+    is_own: bool,
+}
+
+/// Seconds a byte, and half of their interval.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    byte: f64,
+    error: f64,
+}
+
+/// The streams of a stage.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    /// Reads of one size at one place, one less than there are: how the arm gets there does not count.
+    pub(super) steps: u64,
+    /// Sectors of the larger reads; the smaller have half.
+    pub(super) large: u64,
+}
+
+/// What the streams at each place say; none if at half of the places larger reads took no longer. With a `rotation`, revolutions
+/// that a read lost more than the usual one of its stream do not count.
+pub(super) fn look(stage: &Stage, plan: Plan, rotation: Option<f64>) -> Option<Vec<Found>> {
+    let (ends, lbas) = (stage.ends(), stage.places().collect::<Vec<_>>());
+    let count = plan.steps as usize + 1;
+    let sizes = [plan.large / 2, plan.large].map(|sectors| sectors as f64 * SECTOR_SIZE as f64);
+    let places = ends.chunks_exact(2 * count).zip(lbas.chunks_exact(2 * count));
+    let all: Vec<(Lba, Option<Found>)> = places
+        .map(|(ends, lbas)| {
+            let (small, large) = ends.split_at(count);
+            (lbas[0], found(lbas[0], [small, large], sizes, rotation))
+        })
+        .collect();
+    let good: Vec<(usize, Found)> =
+        all.iter().enumerate().filter_map(|(at, (_, found))| Some((at, (*found)?))).collect();
+    if good.len() * 2 <= all.len() {
+        return None;
+    }
+    // Where something else came between, the nearest place stands in.
+    let nearest = |at: usize| good.iter().min_by_key(|(other, _)| at.abs_diff(*other));
+    let stand_in = |at, lba| Some(Found { lba, is_own: false, ..nearest(at)?.1 });
+    all.iter().enumerate().map(|(at, &(lba, found))| found.or_else(|| stand_in(at, lba))).collect()
+}
+
+/// How the drive reads, from all places.
+pub(super) fn way(found: &[Found]) -> Way {
+    let in_step = found.iter().filter(|found| found.together.is_some()).count();
+    let rest = fit::median(found.iter().map(|found| found.rest).collect());
+    let is_together = in_step * 2 > found.len() && rest.abs() <= REST_OF_ALL;
+    if is_together { Way::Together } else { Way::Apart }
+}
+
+impl Found {
+    /// The rate on a drive that reads this `way`. A place that is not as the others are was disturbed: its error is as
+    /// great as itself.
+    pub(super) fn rate(self, way: Way) -> Rate {
+        let (pace, is_known) = match (way, self.together) {
+            (Way::Together, Some(pace)) => (pace, self.is_own),
+            (Way::Together, None) => (self.apart, false),
+            (Way::Apart, _) => (self.apart, self.is_own),
+        };
+        let bytes_per_s = 1.0 / pace.byte;
+        let share = if is_known { pace.error / pace.byte } else { 1.0 };
+        Rate { lba: self.lba, bytes_per_s, error: bytes_per_s * share }
+    }
+}
+
+/// From the ends of a stream of smaller and of one of larger reads that follows it; none if the larger took no longer.
+fn found(lba: Lba, ends: [&[f64]; 2], sizes: [f64; 2], rotation: Option<f64>) -> Option<Found> {
+    let streams = ends.map(|ends| evened(ends, rotation));
+    let [small, large] = streams.each_ref().map(|ends| {
+        let points: Vec<(f64, f64)> = (0..).map(f64::from).zip(ends.iter().copied()).collect();
+        fit::line(&points)
+    });
+    let more = sizes[1] - sizes[0];
+    let (byte, doubt) = ((large.slope - small.slope) / more, small.error.hypot(large.error));
+    if byte <= 0.0 {
+        return None;
+    }
+    let apart = Pace { byte, error: doubt / more };
+    let Some(rotation) = rotation else {
+        return Some(Found { lba, apart, together: None, rest: 0.0, is_own: true });
+    };
+    let beside = (small.slope - byte * sizes[0]) / rotation;
+    let rest = beside - beside.round();
+    let doubt = doubt * (1.0 + sizes[0] / more) / rotation;
+    let is_in_step = rest.abs() <= REST + doubt && small.off.max(large.off) <= rotation * EVEN;
+    let together = is_in_step.then(|| one_line(&streams, sizes, byte, rotation)).flatten();
+    Some(Found { lba, apart, together, rest, is_own: true })
+}
+
+/// Both streams, less whole revolutions. The way to the second one's first read is one more of its reads.
+fn one_line(streams: &[Vec<f64>; 2], sizes: [f64; 2], byte: f64, rotation: f64) -> Option<Pace> {
+    let mut points = vec![(0.0, 0.0)];
+    let (mut bytes, mut ended, mut before) = (0.0, 0.0, streams[0][0]);
+    for (ends, size) in [&streams[0][1..], &streams[1][..]].into_iter().zip(sizes) {
+        for &end in ends {
+            let step = end - before;
+            bytes += size;
+            ended += step - ((step - byte * size) / rotation).round() * rotation;
+            points.push((bytes, ended));
+            before = end;
+        }
+    }
+    let Line { slope: byte, error, .. } = fit::line(&points);
+    (byte > 0.0).then_some(Pace { byte, error })
+}
+
+/// Ends without the revolutions that single reads lost more than the usual one.
+fn evened(ends: &[f64], rotation: Option<f64>) -> Vec<f64> {
+    let Some(rotation) = rotation else { return ends.to_vec() };
+    let usual = fit::median(ends.windows(2).map(|pair| pair[1] - pair[0]).collect());
+    let mut lost = 0.0;
+    let mut evened = vec![ends[0]];
+    let mut rare = 0;
+    for pair in ends.windows(2) {
+        let turns = ((pair[1] - pair[0] - usual) / rotation).round();
+        rare += usize::from(turns != 0.0);
+        lost += turns * rotation;
+        evened.push(pair[1] - lost);
+    }
+    if rare as f64 > RARE * ends.len() as f64 { ends.to_vec() } else { evened }
+}
+
+#[cfg(test)]
+mod tests {
+    use levelhead_stats::Streams;
+
+    use super::*;
+
+    const ROTATION: f64 = 0.008;
+    const SIZES: [f64; 2] = [1e6, 2e6];
+
+    /// Thirteen reads of each size at `byte` seconds a byte, each some time besides, some noise late.
+    fn ends(byte: f64, beside: f64, noise: f64) -> [Vec<f64>; 2] {
+        let mut rng = Streams::new(8).stream("streams");
+        let mut now = 0.0;
+        SIZES.map(|size| {
+            let mut read = || {
+                now += size * byte + beside;
+                now + noise * rng.unit()
+            };
+            (0..13).map(|_| read()).collect()
+        })
+    }
+
+    fn of(ends: &[Vec<f64>; 2]) -> Found {
+        found(Lba::new(5), [&ends[0], &ends[1]], SIZES, Some(ROTATION)).unwrap()
+    }
+
+    #[test]
+    fn reads_in_step_with_the_revolution_are_one_line_that_says_more() {
+        let found = of(&ends(6e-9, ROTATION, 50e-6));
+        assert_eq!(way(&[found; 20]), Way::Together);
+        let (apart, together) = (found.rate(Way::Apart), found.rate(Way::Together));
+        for rate in [apart, together] {
+            assert!((rate.bytes_per_s * 6e-9 - 1.0).abs() < 0.01, "{rate:?}");
+        }
+        assert!(together.error * 2.0 < apart.error, "{together:?}, {apart:?}");
+    }
+
+    #[test]
+    fn a_cost_of_each_read_that_is_no_revolution_is_not_taken_for_bytes() {
+        let found = of(&ends(6e-9, 0.25 * ROTATION, 50e-6));
+        assert_eq!(way(&[found; 20]), Way::Apart);
+        let rate = found.rate(Way::Apart);
+        assert!((rate.bytes_per_s * 6e-9 - 1.0).abs() < 0.02, "{rate:?}");
+        // A small one, which a single place cannot tell from noise, all of them together do.
+        let found = of(&ends(6e-9, 1.015 * ROTATION, 1e-6));
+        assert!(found.together.is_some(), "{found:?}");
+        assert_eq!(way(&[found; 20]), Way::Apart);
+    }
+
+    #[test]
+    fn a_place_that_was_disturbed_is_not_believed() {
+        let mut disturbed = ends(6e-9, ROTATION, 10e-6);
+        // Something else took three milliseconds in the middle of the larger reads.
+        disturbed[1][6..].iter_mut().for_each(|end| *end += 0.003);
+        let (good, bad) = (of(&ends(6e-9, ROTATION, 10e-6)), of(&disturbed));
+        let rate = bad.rate(way(&[good, good, good, bad]));
+        let off = (rate.bytes_per_s * 6e-9 - 1.0).abs() * rate.bytes_per_s;
+        assert!(off <= rate.error.max(rate.bytes_per_s * 0.01), "{rate:?}");
+        let lost = |turns: f64| {
+            let mut ends = ends(6e-9, ROTATION, 10e-6);
+            ends[1][6..].iter_mut().for_each(|end| *end += turns * ROTATION);
+            of(&ends).rate(Way::Together).bytes_per_s
+        };
+        assert!((lost(1.0) / lost(0.0) - 1.0).abs() < 0.001, "whole revolutions do not matter");
+    }
+}
