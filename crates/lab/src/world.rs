@@ -513,7 +513,6 @@ impl World {
         old.inside.into_keys().chain(old.refused).collect()
     }
 
-    /// The array is told of a new drive, and that what was inside the old one is gone.
     /// The array is told that a drive is back.
     pub(crate) fn take_back_into_array(
         &mut self,
@@ -526,6 +525,7 @@ impl World {
         Ok(())
     }
 
+    /// The array is told of a new drive, and that what was inside the old one is gone.
     pub(crate) fn replace_in_array(
         &mut self,
         now: Instant,
