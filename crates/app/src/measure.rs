@@ -20,6 +20,8 @@ use crate::{AppError, Progress, Show, Stop, files};
 const PIECE_OF_DEVICE: Sectors = Sectors::new(128);
 /// How often a wish to stop is looked for.
 const LOOK: Duration = Duration::from_millis(100);
+/// A drive that ends no read for this long is not measured.
+const SILENCE_MAX: Duration = Duration::from_secs(120);
 /// Characters of the longest bar.
 const BAR: usize = 40;
 
@@ -192,7 +194,7 @@ fn run(
     let now = move || Instant::ZERO + nanos(epoch.elapsed());
     let (sender, ends) = mpsc::channel();
     let probe = WakeProbe::start().map_err(AppError::trouble)?;
-    let mut under_way = 0_usize;
+    let (mut under_way, mut heard) = (0_usize, epoch);
     loop {
         while let Some(Read { id, extent }) = measurement.poll() {
             let (sender, began) = (sender.clone(), now());
@@ -207,6 +209,7 @@ fn run(
         match ends.recv_timeout(LOOK) {
             Ok((id, _, began, ended, Ok(()))) => {
                 under_way -= 1;
+                heard = std::time::Instant::now();
                 measurement.handle_done(id, began, ended);
                 task.reach(measurement.progress().0);
             }
@@ -217,6 +220,12 @@ fn run(
                      sectors can be measured"
                 )));
             }
+            Err(RecvTimeoutError::Timeout) if heard.elapsed() > SILENCE_MAX => {
+                let seconds = SILENCE_MAX.as_secs();
+                return Err(AppError::trouble(format!(
+                    "{name}: no read has ended for {seconds} s, so that no profile was written"
+                )));
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => unreachable!("a sender is kept here"),
         }
@@ -225,7 +234,14 @@ fn run(
             return Err(AppError::trouble("stopped before the end; no profile was written"));
         }
     }
-    measurement.finish().map_err(|error| AppError::trouble(format!("{name}: {error}")))
+    let measured =
+        measurement.finish().map_err(|error| AppError::trouble(format!("{name}: {error}")))?;
+    if measured.lateness.is_none() {
+        return Err(AppError::trouble(format!(
+            "{name}: too few of this program's own waits ended to say how late it is, so that no profile was written"
+        )));
+    }
+    Ok(measured)
 }
 
 fn nanos(time: Duration) -> Nanos {

@@ -83,12 +83,19 @@ impl fmt::Display for MeasureError {
                         write!(f, "the seek over {:.3} % of the stroke", stroke * 100.0)?;
                     }
                 }
-                write!(
-                    f,
-                    " is known within {:.1} % only, and {:.1} % are wanted, so that no profile was written: the drive or \
-                     the machine had other things to do, measure again when it has not",
-                    share * 100.0,
-                    most * 100.0
+                // An error that is no number, or of nothing, is not told.
+                match share.is_finite() {
+                    true => write!(
+                        f,
+                        " is known within {:.1} % only, and {:.1} % are wanted",
+                        share * 100.0,
+                        most * 100.0
+                    )?,
+                    false => f.write_str(" is not known")?,
+                }
+                f.write_str(
+                    ", so that no profile was written: the drive or the machine had other things to do, measure again \
+                     when it has not",
                 )
             }
             Self::Unsteady => f.write_str(

@@ -26,9 +26,9 @@ const SIGMA_OF_MEDIAN: f64 = 1.4826;
 
 /// How often period and skew are found anew from what agrees with them.
 const REFITS: usize = 6;
-/// An end that is so many times farther off than is usual was late.
+/// An end that is this many times farther off than is usual was late.
 const STRAY: f64 = 5.0;
-/// A run that agrees so many times worse than the middle one goes across the end of its track.
+/// A run that agrees this many times worse than the middle one goes across the end of its track.
 const RUN_STRAY: f64 = 2.0;
 
 /// The ends of single sectors of one track.

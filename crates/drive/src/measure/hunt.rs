@@ -30,7 +30,7 @@ const TOLERANCE: f64 = 0.03;
 /// and the first to say anything of that.
 const MENDING: f64 = 0.15;
 const FAR: f64 = 0.1;
-/// A turn of so many seconds between an end and the next order is assumed at first.
+/// A turn of this many seconds between an end and the next order is assumed at first.
 const TURN_USUAL: f64 = 50e-6;
 
 /// See the module. Times in seconds.

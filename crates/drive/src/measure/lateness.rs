@@ -20,7 +20,7 @@ pub enum Wake {
 pub(super) const LATE: f64 = 0.001;
 /// The share of wake-ups that may be that late.
 pub(super) const LATE_SHARE_MAX: f64 = 0.05;
-/// So many of one kind say what is usual.
+/// The fewest of one kind that say what is usual.
 const ENOUGH: usize = 20;
 /// The part of what is taken off that the drive's own wake-ups may differ by.
 const DOUBT: f64 = 0.25;

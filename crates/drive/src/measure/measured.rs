@@ -128,7 +128,7 @@ impl Measured {
         let mut text = format!(
             "# A drive measured by reads alone: {} sectors of 4096 bytes.\n#\n\
              # One revolution: {:.4} ms. Between tracks it loses {:.3} of one.\n#\n\
-             # Random reads of 4 KiB, so many at a time:\n#\n#   depth   a second   mean ms    p99 ms\n",
+             # Random reads of 4 KiB, by how many are under way:\n#\n#   depth   a second   mean ms    p99 ms\n",
             self.size.get(),
             self.rotation * 1e3,
             self.skew

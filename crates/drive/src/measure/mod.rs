@@ -24,8 +24,9 @@
 //!   edge the choice was, and the next one is nearer to it (`hunt.rs`).
 //!
 //! What the machine adds to a drive's times by waking its threads late is measured beside ([`Measurement::handle_wake`]) and what
-//! is usual of it taken off. Each figure has its error, and where that is too great, or late wake-ups are no longer
-//! rare, there is no answer ([`MeasureError::Late`], [`MeasureError::Unsure`], [`MeasureError::Unsteady`]).
+//! is usual of it taken off. Rates, rotation, seeks and random reads have errors. Where that of a rate, of the
+//! rotation or of a long seek is too great, or late wake-ups are no longer rare, there is no answer
+//! ([`MeasureError::Late`], [`MeasureError::Unsure`], [`MeasureError::Unsteady`]).
 //!
 //! # Invariants
 //!
