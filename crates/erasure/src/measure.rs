@@ -168,6 +168,15 @@ impl Columns for First<'_> {
     }
 }
 
+/// So many bytes of the pool, from the first on whose address is a multiple of [`SYMBOL_SIZE`]: results
+/// elsewhere could not be stored past the cache.
+fn aligned(pool: &mut Vec<u8>, size: usize) -> &mut [u8] {
+    // Written here, so that no page has to be made during a run.
+    pool.resize(pool.len().max(size + SYMBOL_SIZE), 0x5a);
+    let first = pool.as_ptr().align_offset(SYMBOL_SIZE);
+    &mut pool[first..first + size]
+}
+
 fn of_class(
     class: Class,
     place: Place,
@@ -179,9 +188,7 @@ fn of_class(
     let trial = Trial::of(class);
     debug_assert!((class == Class::Tower) == (trial.code.field() == Field::Tower));
     let size = trial.size() * trial.repeats;
-    // Written here, so that no page has to be made during a run.
-    pool.resize(size.max(pool.len()), 0x5a);
-    let pool = &mut pool[..size];
+    let pool = aligned(pool, size);
     let mut times = vec![Vec::with_capacity(RUNS); list.len()];
     let (mut shortest, mut now) = (None::<Duration>, clock());
     // The first round is no more than a rehearsal.
@@ -257,6 +264,20 @@ mod tests {
         let kernels: Vec<Kernel> = Kernel::available().rev().take(2).collect();
         let (place, mut clock) = (Place::Memory, ticking());
         measure(Measurement { kernels: &kernels, place, time_max, clock: &mut clock })
+    }
+
+    #[test]
+    fn every_symbol_of_a_trial_lies_where_it_can_be_stored_past_the_cache() {
+        let mut pool = Vec::new();
+        for class in Class::ALL {
+            let trial = Trial::of(class);
+            let size = trial.size() * trial.repeats;
+            let bytes = aligned(&mut pool, size);
+            assert_eq!(bytes.len(), size);
+            for symbol in bytes.chunks_exact(SYMBOL_SIZE) {
+                assert_eq!(symbol.as_ptr().addr() % SYMBOL_SIZE, 0);
+            }
+        }
     }
 
     #[test]
