@@ -9,8 +9,8 @@ use serde::Serialize;
 use crate::code::{Cache, Operation, Shape};
 use crate::row::{Row, text};
 
-/// Of the better of ISA-L's ways, for encoding, wherever the data is; or of the true limit, where that is
-/// less.
+/// Of the better of ISA-L's ways, for encoding, wherever the data is; or, where that is less, of the true
+/// limit, or of ISA-L itself where it is above what was taken for the limit.
 const OF_ISAL: f64 = 1.1;
 const OF_LIMIT_AT_MOST: f64 = 0.95;
 
@@ -108,6 +108,9 @@ fn against_isal(row: &Row) -> Option<(String, f64, f64)> {
     };
     Some(if OF_ISAL * isal <= OF_LIMIT_AT_MOST * row.limit_gbps {
         (format!("encode {where_}, times the better ISA-L"), OF_ISAL, ours / isal)
+    } else if isal > row.limit_gbps {
+        let what = format!("encode {where_}, of ISA-L, which is above the limit");
+        (what, OF_LIMIT_AT_MOST, ours / isal)
     } else {
         let what = format!("encode {where_}, of the limit, which ISA-L is near");
         (what, OF_LIMIT_AT_MOST, ours / row.limit_gbps)
@@ -132,5 +135,35 @@ impl fmt::Display for Bar {
         };
         let reached = if *reached { "yes" } else { "**no**" };
         write!(f, "| {code} | {what} | {limit} | {measured:.3} | {reached} |")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::Rates;
+
+    fn against(isal: f64) -> f64 {
+        let rates = Rates {
+            ours: vec![("measured", 90.0)],
+            limit: 80.0,
+            streaming: 80.0,
+            isal: Some(isal),
+            isal_update: None,
+            rs_simd: None,
+            rse: None,
+            setup: None,
+        };
+        let shape: Shape = "5+1".parse().unwrap();
+        let row = Row::new(shape, &Operation::Encode, Cache::Hot, &rates);
+        let (_, _, ratio) = against_isal(&row).unwrap();
+        ratio
+    }
+
+    #[test]
+    fn no_limit_that_isal_is_above_makes_a_bar_lower() {
+        assert_eq!(against(60.0), 90.0 / 60.0);
+        assert_eq!(against(75.0), 90.0 / 80.0);
+        assert_eq!(against(120.0), 90.0 / 120.0);
     }
 }

@@ -153,6 +153,16 @@ impl Operation {
     }
 }
 
+/// The first of these names that no operation of these codes has.
+pub(crate) fn unknown_operation<'a>(names: &'a [String], shapes: &[Shape]) -> Option<&'a String> {
+    let known: Vec<String> = shapes
+        .iter()
+        .flat_map(|shape| shape.operations())
+        .map(|operation| operation.to_string())
+        .collect();
+    names.iter().find(|name| !known.contains(name))
+}
+
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -187,6 +197,19 @@ fn survivors(shape: Shape, lost: &[usize]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_operation_is_known_if_one_of_the_codes_has_it() {
+        let names = |names: &[&str]| -> Vec<String> {
+            names.iter().map(|name| (*name).to_owned()).collect()
+        };
+        let one: [Shape; 1] = ["5+1".parse().unwrap()];
+        let two: [Shape; 2] = ["5+1".parse().unwrap(), "9,246".parse().unwrap()];
+        let asked = names(&["encode", "reconstruct:9"]);
+        assert_eq!(unknown_operation(&asked, &one), Some(&asked[1]));
+        assert_eq!(unknown_operation(&asked, &two), None);
+        assert!(unknown_operation(&names(&["nonsense"]), &SHAPES).is_some());
+    }
 
     #[test]
     fn every_code_is_called_what_the_literature_calls_it_and_found_by_that() {

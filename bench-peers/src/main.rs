@@ -44,7 +44,7 @@ use serde::Serialize;
 
 use levelhead_erasure::Kernel;
 
-use code::{Cache, Operation, SHAPES, Shape};
+use code::{Cache, Operation, SHAPES, Shape, unknown_operation};
 use measure::{Coder, Effort, race};
 use peers::isal::Isal;
 use peers::limit::movers;
@@ -107,6 +107,12 @@ fn main() -> ExitCode {
     };
     let effort = Effort { rounds: rounds.into(), turn: Duration::from_millis(u64::from(turn)) };
     let shapes = if codes.is_empty() { SHAPES.to_vec() } else { codes };
+    if let Some(name) = unknown_operation(&operations, &shapes) {
+        eprintln!(
+            "'{name}' is no operation of the codes asked for, which have encode, reconstruct:E for 1, 2 or as many as are redundant, update and accumulate"
+        );
+        return ExitCode::from(2);
+    }
     match measure_all(&shapes, &operations, effort) {
         Ok(report) => {
             print(json, &report);

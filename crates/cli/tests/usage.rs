@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use levelhead_drive::Faults;
-use support::{ARRAY, Ended, Shelf, levelhead, refs, run};
+use support::{ARRAY, Ended, Shelf, command, levelhead, refs, run};
 
 /// A drive with room for the reserved parts and a little more.
 const DRIVE: u64 = 4 << 20;
@@ -80,6 +80,15 @@ fn help_of_the_kernels_shows_them_and_how_each_class_is_computed_here() {
     for part in ["avx512-gfni", "naive", "redundancy, few: ", "redundancy, tower: "] {
         assert!(text.contains(part), "{text}");
     }
+}
+
+#[test]
+fn help_as_the_kernel_of_the_environment_is_refused_as_any_other_name() {
+    let mut command = command(&["array", "check", "none.img"]);
+    command.env("LEVELHEAD_KERNEL", "help");
+    let out = run(command);
+    assert_eq!(out.code, Some(2), "{out:?}");
+    assert!(out.err.contains("there is no kernel 'help'"), "{out:?}");
 }
 
 #[test]

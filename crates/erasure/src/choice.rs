@@ -81,6 +81,9 @@ pub struct Choices {
     pub many_by_many: Choice,
     /// See [`Class::Tower`].
     pub tower: Choice,
+    /// For so many results at once that a transform is less work than their elements one by one, over
+    /// either field. It is not measured: the order of its work is another one.
+    pub transform: Choice,
 }
 
 /// The most sources of [`Class::Few`].
@@ -157,6 +160,11 @@ impl Choice {
 }
 
 impl Choice {
+    /// The same with results stored into the cache.
+    const fn cached(self) -> Self {
+        Self { stores: Stores::Cached, ..self }
+    }
+
     /// Of the [`candidates`](Self::candidates) those that were the fastest for some code on some machine:
     /// few enough to be compared within milliseconds.
     pub(crate) fn shortlist(kernel: Kernel, class: Class, place: Place) -> Vec<Self> {
@@ -224,6 +232,19 @@ impl Choices {
             many: Choice::of(kernel, Class::Many),
             many_by_many: Choice::of(kernel, Class::ManyByMany),
             tower: Choice::of(kernel, Class::Tower),
+            transform: Choice::of(kernel, Class::ManyByMany),
+        }
+    }
+
+    /// The same with results stored into the cache: for one who reads them soon, as for a checksum.
+    pub const fn cached(self) -> Self {
+        let Self { few, many, many_by_many, tower, transform } = self;
+        Self {
+            few: few.cached(),
+            many: many.cached(),
+            many_by_many: many_by_many.cached(),
+            tower: tower.cached(),
+            transform: transform.cached(),
         }
     }
 
@@ -254,10 +275,10 @@ impl From<Kernel> for Choices {
     }
 }
 
-/// The same for every class.
+/// The same for every class and for transforms.
 impl From<Choice> for Choices {
     fn from(choice: Choice) -> Self {
-        Self { few: choice, many: choice, many_by_many: choice, tower: choice }
+        Self { few: choice, many: choice, many_by_many: choice, tower: choice, transform: choice }
     }
 }
 

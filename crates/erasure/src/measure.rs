@@ -8,8 +8,11 @@
 //! list in turn, with its buffers out of the caches before. The median of a choice's runs counts, and the
 //! first of the list, which is what is taken unmeasured, is left only for one that is faster by
 //! [`GAIN_MIN`]. Each class has a quarter of the time, and no run begins that would not end in it if it took
-//! twice as long as the shortest before: on a machine too slow for that, all stays as it was. Only what
-//! takes the processor away in the middle of a run can make it longer.
+//! twice as long as the same choice's last one; for a choice's first run, as the longest of the others:
+//! on a machine too slow for that, all stays as it was. What takes the processor away in the middle of a
+//! run can make it longer, and so can a kernel that is far slower than one before it.
+//!
+//! Only kernels with vectors are compared: the others have one way to go about it, and are far slower.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -36,7 +39,8 @@ const SYMBOL_SIZE: usize = 4096;
 
 /// What to measure, and how.
 pub struct Measurement<'a> {
-    /// The kernels to choose from, at least one; the first is taken where nothing is measured.
+    /// The kernels to choose from, at least one; the first is taken where nothing is measured. If that is
+    /// one without vectors, nothing is, and of the others those without vectors are left out.
     pub kernels: &'a [Kernel],
     /// Where the data is.
     pub place: Place,
@@ -83,9 +87,9 @@ pub struct MeasuredClass {
     pub bytes_per_second: Option<f64>,
     /// The same with what is taken unmeasured.
     pub unmeasured_bytes_per_second: Option<f64>,
-    /// How many choices were compared.
+    /// How many choices were compared; 1 where there was no time to measure.
     pub choice_count: usize,
-    /// How often each was run.
+    /// How often each was run at least.
     pub run_count: usize,
 }
 
@@ -97,14 +101,18 @@ pub struct MeasuredClass {
 pub fn measure(measurement: Measurement<'_>) -> Measured {
     let Measurement { kernels, place, time_max, clock } = measurement;
     let start = clock();
-    let mut choices = Choices::of(*kernels.first().expect("a kernel to choose from"));
+    let first = *kernels.first().expect("a kernel to choose from");
+    if !first.has_vectors() {
+        return first.into();
+    }
+    let mut choices = Choices::of(first);
     let mut classes = Vec::new();
     let mut pool = Vec::new();
     for (n, class) in (1u32..).zip(Class::ALL) {
         // What one class leaves of its time the others may have.
         let end = start + time_max * n / Class::ALL.len() as u32;
         let mut list: Vec<Choice> = Vec::new();
-        for &kernel in kernels {
+        for &kernel in kernels.iter().filter(|kernel| kernel.has_vectors()) {
             list.extend(Choice::shortlist(kernel, class, place));
         }
         let measured = of_class(class, place, &list, &mut pool, end, clock);
@@ -168,6 +176,15 @@ impl Columns for First<'_> {
     }
 }
 
+/// So many bytes of the pool, from the first on whose address is a multiple of [`SYMBOL_SIZE`]: results
+/// elsewhere could not be stored past the cache.
+fn aligned(pool: &mut Vec<u8>, size: usize) -> &mut [u8] {
+    // Written here, so that no page has to be made during a run.
+    pool.resize(pool.len().max(size + SYMBOL_SIZE), 0x5a);
+    let first = pool.as_ptr().align_offset(SYMBOL_SIZE);
+    &mut pool[first..first + size]
+}
+
 fn of_class(
     class: Class,
     place: Place,
@@ -179,18 +196,18 @@ fn of_class(
     let trial = Trial::of(class);
     debug_assert!((class == Class::Tower) == (trial.code.field() == Field::Tower));
     let size = trial.size() * trial.repeats;
-    // Written here, so that no page has to be made during a run.
-    pool.resize(size.max(pool.len()), 0x5a);
-    let pool = &mut pool[..size];
+    let pool = aligned(pool, size);
     let mut times = vec![Vec::with_capacity(RUNS); list.len()];
-    let (mut shortest, mut now) = (None::<Duration>, clock());
+    // What each took the last time, with all that it takes to have it start alike.
+    let (mut last, mut now) = (vec![None::<Duration>; list.len()], clock());
     // The first round is no more than a rehearsal.
     'rounds: for round in 0..=RUNS {
         for place_in_round in 0..list.len() {
-            if list.len() < 2 || now + 2 * shortest.unwrap_or_default() > end {
+            let n = (round + place_in_round) % list.len();
+            let longest = last.iter().flatten().max().copied().unwrap_or_default();
+            if list.len() < 2 || now + 2 * last[n].unwrap_or(longest) > end {
                 break 'rounds;
             }
-            let n = (round + place_in_round) % list.len();
             match place {
                 Place::Memory => evict(pool),
                 Place::Cache => trial.run(list[n], pool),
@@ -201,8 +218,7 @@ fn of_class(
             if round > 0 {
                 times[n].push(after.saturating_sub(start));
             }
-            let took = after.saturating_sub(now);
-            shortest = Some(shortest.map_or(took, |shortest| shortest.min(took)));
+            last[n] = Some(after.saturating_sub(now));
             now = after;
         }
     }
@@ -212,12 +228,13 @@ fn of_class(
         choice: list[0],
         bytes_per_second: None,
         unmeasured_bytes_per_second: None,
-        choice_count: list.len(),
+        choice_count: 1,
         run_count,
     };
     if run_count < RUNS_MIN {
         return measured;
     }
+    measured.choice_count = list.len();
     let medians = times.into_iter().map(|mut times| {
         times.sort_unstable();
         times[times.len() / 2].as_secs_f64()
@@ -260,10 +277,24 @@ mod tests {
     }
 
     #[test]
+    fn every_symbol_of_a_trial_lies_where_it_can_be_stored_past_the_cache() {
+        let mut pool = Vec::new();
+        for class in Class::ALL {
+            let trial = Trial::of(class);
+            let size = trial.size() * trial.repeats;
+            let bytes = aligned(&mut pool, size);
+            assert_eq!(bytes.len(), size);
+            for symbol in bytes.chunks_exact(SYMBOL_SIZE) {
+                assert_eq!(symbol.as_ptr().addr() % SYMBOL_SIZE, 0);
+            }
+        }
+    }
+
+    #[test]
     fn with_no_time_nothing_is_run_and_the_unmeasured_choices_stay() {
         let Measured { choices, classes, .. } = measured(Duration::ZERO);
         assert_eq!(choices, Choices::of(Kernel::best()));
-        assert!(classes.iter().all(|class| class.run_count == 0));
+        assert!(classes.iter().all(|class| class.run_count == 0 && class.choice_count == 1));
         assert!(classes.iter().all(|class| class.bytes_per_second.is_none()));
     }
 
@@ -271,10 +302,52 @@ mod tests {
     fn choices_that_take_the_same_time_stay_as_they_were() {
         let Measured { choices, classes, .. } = measured(Duration::from_secs(1));
         assert_eq!(choices, Choices::of(Kernel::best()));
-        let kernels = Kernel::available().rev().take(2);
-        if kernels.last().is_some_and(Kernel::has_vectors) {
-            assert!(classes.iter().all(|class| class.run_count == RUNS));
+        if Kernel::best().has_vectors() {
+            assert!(classes.iter().all(|class| class.run_count == RUNS && class.choice_count > 1));
             assert!(classes.iter().all(|class| class.bytes_per_second.is_some()));
+        }
+    }
+
+    #[test]
+    fn kernels_without_vectors_are_not_compared() {
+        let measured = |kernels: &[Kernel]| {
+            let (place, mut clock) = (Place::Cache, ticking());
+            let time_max = Duration::from_secs(1);
+            measure(Measurement { kernels, place, time_max, clock: &mut clock })
+        };
+        let portable = measured(&[Kernel::Portable, Kernel::Naive]);
+        assert_eq!(portable.choices, Kernel::Portable.into());
+        assert!(portable.classes.iter().all(|class| class.run_count == 0));
+        let (all, best) = (measured(&[Kernel::best(), Kernel::Naive]), measured(&[Kernel::best()]));
+        for (all, best) in all.classes.iter().zip(best.classes) {
+            assert_eq!(all.choice_count, best.choice_count);
+        }
+    }
+
+    #[test]
+    fn no_run_begins_that_would_not_end_in_time_if_it_took_twice_as_long_as_its_last_one() {
+        if !Kernel::best().has_vectors() {
+            return;
+        }
+        // Runs take 10 microseconds, but every run of the last choice of the list 1000.
+        let list = Choice::shortlist(Kernel::best(), Class::Few, Place::Memory);
+        let slow = list.len() - 1;
+        for end in (0..=20_000).step_by(250).map(Duration::from_micros) {
+            let (mut now, mut reads) = (Duration::ZERO, 0usize);
+            let mut clock = || {
+                if reads > 0 && reads % 2 == 0 {
+                    let run = reads / 2 - 1;
+                    let (round, place) = (run / list.len(), run % list.len());
+                    let is_slow = (round + place) % list.len() == slow;
+                    now += Duration::from_micros(if is_slow { 1000 } else { 10 });
+                }
+                reads += 1;
+                now
+            };
+            of_class(Class::Few, Place::Memory, &list, &mut Vec::new(), end, &mut clock);
+            // Nothing is known of the first run of all choices.
+            let rehearsal = Duration::from_micros(1000 + 10 * slow as u64);
+            assert!(now <= end.max(rehearsal), "{end:?}, {now:?}");
         }
     }
 

@@ -205,3 +205,30 @@ impl Columns for FromColumn<'_> {
         Some(Transformed { transform, columns, rows })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::choice::Choice;
+    use crate::kernels::Kernel;
+
+    #[test]
+    fn the_choice_for_many_by_many_is_not_that_for_transforms() {
+        let unmeasured = Choices::of(Kernel::best());
+        let many_by_many = Choice { ahead: 1, ..unmeasured.many_by_many };
+        let choices = Choices { many_by_many, ..unmeasured };
+        let choice = |data: usize, redundant: usize| {
+            let code = Code::new(data, redundant).unwrap();
+            let columns = FromColumn { code: &code, first_column: 0 };
+            let sources = vec![&[][..]; data];
+            let job = Job { field: code.field(), columns: &columns, sources: &sources };
+            kernel::choice_for(&choices, job, redundant)
+        };
+        assert_eq!(choice(64, 9), many_by_many);
+        if cfg!(target_arch = "x86_64") {
+            for (data, redundant) in [(220, 30), (220, 16), (280, 19)] {
+                assert_eq!(choice(data, redundant), unmeasured.transform);
+            }
+        }
+    }
+}

@@ -50,7 +50,7 @@ pub struct Settings {
     pub update: Update,
     /// The kind of new files in directories of kind auto.
     pub kind: FileKind,
-    /// How redundancy is computed.
+    /// How redundancy is computed: into the cache, because a checksum is made of it next.
     pub choices: Choices,
     /// What keeps files safe through a power cut: all of it, but for tests that must notice what is left out.
     pub rules: Rules,
@@ -66,7 +66,7 @@ impl Settings {
             redundancy: RedundancyComes::Together,
             update: Update::Sooner,
             kind: FileKind::Auto,
-            choices: choices.into(),
+            choices: choices.into().cached(),
             rules: Rules::ALL,
         }
     }

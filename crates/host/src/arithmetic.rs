@@ -9,32 +9,46 @@ use levelhead_erasure::{Kernel, Measured, Measurement, Place, measure};
 /// foresee, it shall still be done within 20 ms.
 pub const MEASURING_MAX: Duration = Duration::from_millis(16);
 
-/// Of so many kernels, the fastest by their instructions, one is chosen.
+/// Of so many kernels, the fastest by their instructions, one is chosen; only those with vectors count.
 const KERNEL_COUNT: usize = 2;
 
 /// What was measured, and for which kernels.
-static MEASURED: Mutex<Option<(Vec<Kernel>, Measured)>> = Mutex::new(None);
+type Kept = Mutex<Option<(Vec<Kernel>, Measured)>>;
+
+/// What this process has measured.
+static MEASURED: Kept = Mutex::new(None);
 
 /// The fastest ways of the kernel that was asked for, or of the fastest ones that this processor has. The
 /// first call measures, for at most [`MEASURING_MAX`]; others with the same kernel give what it found.
 pub fn arithmetic(asked: Option<Kernel>) -> Measured {
+    once(&MEASURED, asked, |kernels| {
+        let start = Instant::now();
+        measure(Measurement {
+            kernels,
+            // What is computed came from a drive or a client a moment ago, past the caches for the
+            // most part.
+            place: Place::Memory,
+            time_max: MEASURING_MAX,
+            clock: &mut || start.elapsed(),
+        })
+    })
+}
+
+/// Measures unless it is kept what was measured last for the same kernels.
+fn once(
+    kept: &Kept,
+    asked: Option<Kernel>,
+    measure: impl FnOnce(&[Kernel]) -> Measured,
+) -> Measured {
     let kernels: Vec<Kernel> = match asked {
         Some(kernel) => vec![kernel],
         None => Kernel::available().rev().take(KERNEL_COUNT).collect(),
     };
-    let mut kept = MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
     match &*kept {
         Some((of, measured)) if *of == kernels => measured.clone(),
         Some(_) | None => {
-            let start = Instant::now();
-            let measured = measure(Measurement {
-                kernels: &kernels,
-                // What is computed came from a drive or a client a moment ago, past the caches for the
-                // most part.
-                place: Place::Memory,
-                time_max: MEASURING_MAX,
-                clock: &mut || start.elapsed(),
-            });
+            let measured = measure(&kernels);
             *kept = Some((kernels, measured.clone()));
             measured
         }
@@ -46,12 +60,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_measures_once_and_the_kernel_asked_for_is_the_one_taken() {
-        let first = arithmetic(Some(Kernel::best()));
-        let again = arithmetic(Some(Kernel::best()));
-        assert_eq!(first.took, again.took);
-        assert!(first.classes.iter().all(|class| class.choice.kernel == Kernel::best()));
-        let portable = arithmetic(Some(Kernel::Portable));
-        assert_eq!(portable.choices, Kernel::Portable.into());
+    fn a_process_measures_once_for_each_kernel_that_is_asked_for() {
+        let kept = Kept::new(None);
+        let mut given: Vec<Vec<Kernel>> = Vec::new();
+        let best = Kernel::best();
+        for asked in [None, None, Some(Kernel::Naive), Some(Kernel::Naive), None] {
+            let measured = once(&kept, asked, |kernels| {
+                given.push(kernels.to_vec());
+                kernels[0].into()
+            });
+            assert_eq!(measured.choices, asked.unwrap_or(best).into());
+        }
+        let fastest: Vec<Kernel> = Kernel::available().rev().take(KERNEL_COUNT).collect();
+        assert_eq!(fastest[0], best);
+        assert_eq!(given, [fastest.clone(), vec![Kernel::Naive], fastest]);
     }
 }

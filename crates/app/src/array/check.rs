@@ -16,7 +16,8 @@ use crate::{AppError, Progress, Show, Task};
 pub struct Check {
     /// Its drives.
     pub drives: Drives,
-    /// Which code does the arithmetic: the fastest of this processor if nothing else is asked for.
+    /// Which code does the arithmetic: the one with the most instructions of this processor, unmeasured, if
+    /// nothing else is asked for.
     pub kernel: Option<Kernel>,
 }
 

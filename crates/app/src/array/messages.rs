@@ -278,7 +278,7 @@ impl ArithmeticJson {
             self;
         match (bytes_per_second, unmeasured_bytes_per_second) {
             (Some(bytes), Some(unmeasured)) => format!(
-                "redundancy, {class}: {choice}; {:.1} GB/s, the fastest of {compared}, {:.1} unmeasured",
+                "redundancy, {class}: {choice}; {:.1} GB/s, the best of {compared} within 3 %, {:.1} unmeasured",
                 bytes / 1e9,
                 unmeasured / 1e9
             ),

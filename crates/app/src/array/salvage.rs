@@ -19,7 +19,8 @@ pub struct Salvage {
     pub drives: Drives,
     /// The file that is made.
     pub to: PathBuf,
-    /// Which code does the arithmetic: the fastest of this processor if nothing else is asked for.
+    /// Which code does the arithmetic: the one with the most instructions of this processor, unmeasured, if
+    /// nothing else is asked for.
     pub kernel: Option<Kernel>,
 }
 

@@ -49,7 +49,7 @@ pub struct Serve {
     pub io: Io,
     /// By which ways drives are told to give up early.
     pub fast_fail: FastFail,
-    /// Which code does the arithmetic: the fastest of this processor if nothing else is asked for.
+    /// Which code does the arithmetic: what is measured to be the fastest if nothing else is asked for.
     pub kernel: Option<Kernel>,
     /// A program that is run for each event.
     pub on_event: Option<PathBuf>,

@@ -13,6 +13,7 @@ use levelhead_fs::{
 use levelhead_host::LoneDrive;
 use levelhead_units::Instant;
 
+use super::arithmetic::choices;
 use super::target::{Target, find_superblock};
 use crate::AppError;
 
@@ -57,7 +58,7 @@ impl Alone {
                 superblock.read_only
             )));
         }
-        let settings = Settings { mode, ..Settings::new(levelhead_host::arithmetic(None).choices) };
+        let settings = Settings { mode, ..Settings::new(choices(mode)) };
         let core = Filesystem::new(Instant::ZERO, superblock, settings);
         let device = Waiting::new(Arc::clone(&drive));
         let (inside, answers) = (VecDeque::new(), VecDeque::new());

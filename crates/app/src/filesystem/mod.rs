@@ -1,6 +1,7 @@
 //! `levelhead fs ..`: filesystems with a code inside every file.
 
 mod alone;
+mod arithmetic;
 mod background;
 mod check;
 mod code;

@@ -13,6 +13,7 @@ use levelhead_report::json;
 use levelhead_units::{Bytes, Sectors};
 use serde::Serialize;
 
+use super::arithmetic::choices;
 use super::kind::parse_kind;
 use super::target::{Target, find_superblock};
 use crate::{AppError, Show, Stop};
@@ -72,17 +73,17 @@ impl MountOptions {
         Ok(self)
     }
 
-    fn settings(&self) -> Settings {
-        let mode = match self.mount.flags.is_read_only() {
+    fn mode(&self) -> MountMode {
+        match self.mount.flags.is_read_only() {
             true => MountMode::ReadOnly,
             false => MountMode::ReadWrite,
-        };
-        Settings {
-            mode,
-            cache: self.cache,
-            kind: self.kind,
-            ..Settings::new(levelhead_host::arithmetic(None).choices)
         }
+    }
+
+    /// For what will be written to it takes a measurement.
+    fn settings(&self) -> Settings {
+        let mode = self.mode();
+        Settings { mode, cache: self.cache, kind: self.kind, ..Settings::new(choices(mode)) }
     }
 
     fn set(&mut self, option: &str) -> Result<(), String> {
@@ -164,20 +165,22 @@ pub fn mount(
     };
     let drive = Arc::new(drive.map_err(AppError::usage)?);
     let superblock = find_superblock(&drive, &name)?;
-    let (settings, options) = (ask.options.settings(), ask.options.mount);
-    if !superblock.may_write() && settings.mode == MountMode::ReadWrite {
+    let MountOptions { kind, mount: options, .. } = ask.options;
+    let mode = ask.options.mode();
+    if !superblock.may_write() && mode == MountMode::ReadWrite {
         return Err(AppError::usage(format!(
             "{name} has the features {:#x}, with which this program can only read: -o ro mounts it",
             superblock.read_only
         )));
     }
-    let needs_zeroes = matches!(settings.kind, FileKind::B | FileKind::Mutable);
+    let needs_zeroes = matches!(kind, FileKind::B | FileKind::Mutable);
     if needs_zeroes && superblock.forced.is_none() {
-        let kind = settings.kind.name();
+        let kind = kind.name();
         return Err(AppError::usage(format!(
             "{name} was made without --zero-forcing: its files cannot be of kind {kind}"
         )));
     }
+    let settings = ask.options.settings();
     let source = match is_device && !member.is_emulated() {
         true => Source::Device(path),
         false => Source::File(path),
@@ -188,7 +191,7 @@ pub fn mount(
     let mounted = Mounted {
         target: name.clone(),
         directory: directory.display().to_string(),
-        read_only: settings.mode == MountMode::ReadOnly,
+        read_only: mode == MountMode::ReadOnly,
         pid: std::process::id(),
     };
     let begun = Instant::now();
@@ -267,6 +270,8 @@ impl Show for Mounted {
 
 #[cfg(test)]
 mod tests {
+    use levelhead_erasure::{Choice, Choices, Kernel, Stores};
+
     use super::*;
 
     #[test]
@@ -282,6 +287,15 @@ mod tests {
             Flags::NONE.with("ro").and_then(|flags| flags.with("noexec"))
         );
         assert_eq!(MountOptions::DEFAULT.with("defaults,,ro,rw"), Ok(MountOptions::DEFAULT));
+    }
+
+    #[test]
+    fn nothing_is_measured_where_nothing_is_written_and_results_go_into_the_cache() {
+        let read_only = MountOptions::DEFAULT.with("ro").unwrap().settings();
+        assert_eq!(read_only.choices, Kernel::best().into());
+        let few = Choice { stores: Stores::Past, ..read_only.choices.few };
+        let past = Choices { few, ..read_only.choices };
+        assert_eq!(Settings::new(past).choices, read_only.choices);
     }
 
     #[test]

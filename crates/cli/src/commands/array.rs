@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use clap::builder::TypedValueParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use levelhead_app::array::{
     Allowed, Assemble, Audience, Check, Create, Degraded, Drives, Events, Heard, Make, Notice,
@@ -136,7 +137,7 @@ impl DrivesArgs {
     }
 }
 
-/// Takes a kernel's name, and shows all there is to know about them for `help`.
+/// Takes a kernel's name, and shows all there is to know about them for `help` on the command line.
 #[derive(Clone)]
 struct KernelParser;
 
@@ -149,15 +150,25 @@ impl TypedValueParser for KernelParser {
         arg: Option<&Arg>,
         value: &OsStr,
     ) -> Result<Kernel, clap::Error> {
-        if value == "help" {
+        clap::builder::StringValueParser::new()
+            .try_map(|name| name.parse::<Kernel>())
+            .parse_ref(command, arg, value)
+    }
+
+    fn parse_ref_(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+        source: ValueSource,
+    ) -> Result<Kernel, clap::Error> {
+        if value == "help" && source == ValueSource::CommandLine {
             // Whatever else is missing on the command line, it ends here. See `main::refuse`.
             let mut help = clap::Error::new(ErrorKind::DisplayHelp);
             help.insert(ContextKind::Custom, ContextValue::String(kernel_help()));
             return Err(help);
         }
-        clap::builder::StringValueParser::new()
-            .try_map(|name| name.parse::<Kernel>())
-            .parse_ref(command, arg, value)
+        self.parse_ref(command, arg, value)
     }
 }
 
@@ -166,7 +177,8 @@ impl TypedValueParser for KernelParser {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     drives: DrivesArgs,
-    /// Which code does the arithmetic, as for serve
+    /// Which code does the arithmetic, of those that serve takes; if not given, the one with the most instructions
+    /// here: nothing is measured
     #[arg(long, env = "LEVELHEAD_KERNEL", hide_env_values = true, value_parser = KernelParser)]
     kernel: Option<Kernel>,
 }
@@ -179,7 +191,8 @@ pub(crate) struct SalvageArgs {
     /// The file that is made; it must not be there yet
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
-    /// Which code does the arithmetic, as for serve
+    /// Which code does the arithmetic, of those that serve takes; if not given, the one with the most instructions
+    /// here: nothing is measured
     #[arg(long, env = "LEVELHEAD_KERNEL", hide_env_values = true, value_parser = KernelParser)]
     kernel: Option<Kernel>,
 }

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 /// Writes back what the caches hold of the bytes, and has them forget it. On other processors than `x86_64`
-/// it does nothing: they have a single kernel, and so nothing to choose.
+/// it does nothing: they have no kernel with vectors, and only those are compared.
 pub(crate) fn evict(bytes: &[u8]) {
     #[cfg(target_arch = "x86_64")]
     {

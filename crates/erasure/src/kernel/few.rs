@@ -113,6 +113,7 @@ unsafe fn dot8<V: Vector, const M: usize, const B: usize>(dot: Dot<'_>, into: &m
         finish,
         past,
         ahead,
+        end: bytes.end,
     };
     let mut at = bytes.start;
     // SAFETY: vectors from `at` on stay below `bytes.end`, which all buffers reach (checked); there are `M`
@@ -139,6 +140,8 @@ struct Step<'a, const M: usize> {
     /// Whether results go past the cache.
     past: bool,
     ahead: usize,
+    /// Where the buffers end. What lies behind a result may be another thread's.
+    end: usize,
 }
 
 /// # Safety
@@ -146,7 +149,7 @@ struct Step<'a, const M: usize> {
 /// As [`dot8`] argues.
 #[inline(always)]
 unsafe fn dot8_step<V: Vector, const M: usize, const B: usize>(step: &Step<'_, M>, at: usize) {
-    let &Step { sources, elements, xor_count, outs, finish, past, ahead } = step;
+    let &Step { sources, elements, xor_count, outs, finish, past, ahead, end } = step;
     // SAFETY: as `dot8` argues.
     unsafe {
         let mut sums = [[V::zero(); B]; M];
@@ -197,7 +200,7 @@ unsafe fn dot8_step<V: Vector, const M: usize, const B: usize>(step: &Step<'_, M
             }
             return;
         }
-        if ahead > 0 {
+        if ahead > 0 && ahead <= end - at - B * V::SIZE {
             for m in 0..M {
                 for b in 0..B {
                     let out = outs[m].wrapping_add(at + b * V::SIZE);

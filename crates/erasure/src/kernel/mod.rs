@@ -37,7 +37,7 @@ mod x86;
 
 use std::ops::Range;
 
-use self::engine::{Columns, Finish, Job, Solve};
+use self::engine::{Columns, Finish, Job, ROWS_MAX, Solve};
 use crate::choice::{Choice, Choices, Class, Order, Stores};
 use crate::error::{Role, UseError};
 use crate::fields::Field;
@@ -135,12 +135,20 @@ fn multiply_into(
     finish: Finish,
 ) {
     assert_eq!(source.len(), into.len(), "symbols are of one length");
-    // There is nothing to have in turn, and what is one product now is most often a sum soon.
-    let order = Order::Together;
-    let choice = Choice { order, stores: Stores::Cached, ..choices.few };
+    let choice = for_one_source(choices.few);
     let columns = One([coefficient.into()]);
     let job = Job { field: Field::Bytes, columns: &columns, sources: &[source] };
     accumulate(&choice.into(), job, &mut [into], finish);
+}
+
+/// There is nothing to have in turn, and what is one product now is most often a sum soon.
+fn for_one_source(choice: Choice) -> Choice {
+    let ahead = match choice.order {
+        Order::Together => choice.ahead,
+        // It tells runs of several sources, which would be far past the end of most buffers.
+        Order::InTurn => Choice::of(choice.kernel, Class::Few).ahead,
+    };
+    Choice { order: Order::Together, ahead, stores: Stores::Cached, ..choice }
 }
 
 /// A matrix of a single element.
@@ -168,10 +176,21 @@ pub(crate) fn accumulate(choices: &Choices, job: Job<'_>, into: &mut [&mut [u8]]
         }
         return;
     }
-    let choice = choices.get(Class::of(job.field, job.sources.len(), into.len()));
+    let choice = choice_for(choices, job, into.len());
     with_engine!(choice.kernel, size, |E, bytes| {
         driver::accumulate::<E>(choice, job, bytes, into, finish);
     });
+}
+
+/// The choice for so many rows of a job: that for transforms if the first pass over them is one.
+pub(crate) fn choice_for(choices: &Choices, job: Job<'_>, row_count: usize) -> Choice {
+    let source_count = job.sources.len();
+    let first_pass = 0..row_count.min(ROWS_MAX);
+    if job.columns.transform(first_pass, source_count).is_some() {
+        choices.transform
+    } else {
+        choices.get(Class::of(job.field, source_count, row_count))
+    }
 }
 
 /// `into[computed[n]] = own sum + weights * (checks + their sums)`, block by block.
@@ -182,7 +201,7 @@ pub(crate) fn solve(
     size: usize,
     into: &mut [&mut [u8]],
 ) {
-    let choice: Choice = choices.get(Class::of(job.field, job.sources.len(), solve.row_count));
+    let choice = choice_for(choices, job, solve.row_count);
     with_engine!(choice.kernel, size, |E, bytes| {
         driver::solve::<E>(choice, job, solve, bytes, into);
     });
@@ -211,5 +230,22 @@ pub(crate) fn check_sizes(
     match sizes.find(|&(_, _, size)| size != expected) {
         Some((role, index, got)) => Err(UseError::Size { role, index, expected, got }),
         None => Ok(expected),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::choice::Width;
+
+    #[test]
+    fn a_single_source_is_fetched_ahead_by_a_distance_and_not_by_runs() {
+        let unmeasured = Choice::of(Kernel::best(), Class::Few);
+        let (width, stores) = (Width::Narrow, Stores::Past);
+        let in_turn = Choice { order: Order::InTurn, ahead: 8192, width, stores, ..unmeasured };
+        let expected = Choice { width, ..unmeasured };
+        assert_eq!(for_one_source(in_turn), expected);
+        let together = Choice { order: Order::Together, ahead: 1024, ..in_turn };
+        assert_eq!(for_one_source(together), Choice { ahead: 1024, ..expected });
     }
 }

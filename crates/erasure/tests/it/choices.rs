@@ -1,6 +1,6 @@
 //! Every choice gives the bytes that the naive kernel gives.
 
-use levelhead_erasure::{Choice, Class, Code, Kernel, Order, Stores, Width};
+use levelhead_erasure::{Choice, Choices, Class, Code, Kernel, Order, Stores, Width};
 
 use crate::oracle::Random;
 
@@ -113,6 +113,21 @@ fn every_choice_for_many_by_many_gives_the_bytes_of_the_naive_kernel() {
     check(Class::ManyByMany, 23, 9, &[4096 + 200]);
     check(Class::ManyByMany, 70, 12, &[1000]);
     check(Class::ManyByMany, 20, 40, &[300]);
+}
+
+#[test]
+fn every_choice_for_a_transform_over_several_runs_gives_the_bytes_of_the_naive_kernel() {
+    check(Class::ManyByMany, 220, 30, &[2048 + 640 + 64]);
+    check(Class::ManyByMany, 220, 16, &[4096 + 1152]);
+    check(Class::Tower, 280, 19, &[2048 + 768]);
+}
+
+#[test]
+fn cached_choices_differ_in_nothing_but_the_stores() {
+    for choice in Class::ALL.into_iter().flat_map(choices) {
+        let cached = Choice { stores: Stores::Cached, ..choice };
+        assert_eq!(Choices::from(choice).cached(), cached.into());
+    }
 }
 
 #[test]
