@@ -92,7 +92,7 @@ impl Parts {
 pub struct Bin {
     /// How long it served commands.
     pub busy: Nanos,
-    /// Commands waiting for it or inside it, times how long there were so many, in nanoseconds.
+    /// The number of commands waiting for it or inside it, summed over every nanosecond of the span.
     pub commands: u64,
 }
 
