@@ -24,7 +24,7 @@ mod progress;
 pub mod replay;
 pub mod rtl;
 mod show;
-#[doc(hidden)]
+#[cfg(feature = "specimens")]
 pub mod specimens;
 mod stop;
 pub mod study;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use levelhead_lab::studies::{
     Ask, Drawing, Estimate, Measured, Results, Row, Study, StudyPlan, Unit, all,
 };
+use levelhead_report::Page;
 
 use crate::demo;
 use crate::study::Studied;
@@ -18,22 +19,30 @@ pub struct Specimen {
     pub html: String,
 }
 
+impl Specimen {
+    fn new(name: &str, page: Page) -> Self {
+        let lead = "The numbers of this page are made up: it shows how such a page looks, and nothing \
+                    was measured for it.";
+        Self { name: name.to_owned(), html: page.lead(lead).to_html() }
+    }
+}
+
 /// The page of the demo, and that of every study.
 ///
 /// # Panics
 ///
 /// If a study cannot be planned.
 pub fn specimens() -> Vec<Specimen> {
-    let demo = Specimen { name: "demo".to_owned(), html: demo::specimen().to_html() };
-    std::iter::once(demo).chain(all().into_iter().map(of_study)).collect()
+    std::iter::once(Specimen::new("demo", demo::specimen()))
+        .chain(all().into_iter().map(of_study))
+        .collect()
 }
 
 fn of_study(study: Study) -> Specimen {
     let ask = Ask { quick: true, seed: 1, seeds: study.seeds_quick, traces: Vec::new() };
     let plan = (study.plan)(&ask).expect("a study without traces can be planned");
     let results = made_up(&plan);
-    let name = study.name.to_owned();
-    Specimen { name, html: Studied::new(study, ask, plan, results).page().to_html() }
+    Specimen::new(study.name, Studied::new(study, ask, plan, results).page())
 }
 
 fn made_up(plan: &StudyPlan) -> Results {

@@ -34,6 +34,8 @@ pub struct Completion {
     /// How long the drive was busy with it, retries included, its wait in the queue not, nor a
     /// stall that held the answer back.
     pub service: Nanos,
+    /// How much of that it spent on retries.
+    pub retrying: Nanos,
     /// What it did to the bytes although the outcome does not say so. Only the runtime that keeps the
     /// bytes may use this.
     pub silent: Silent,
@@ -53,6 +55,7 @@ impl Completion {
             ended,
             retries: 0,
             service: Nanos::ZERO,
+            retrying: Nanos::ZERO,
             silent: Silent::Nothing,
             is_read_back: false,
             after: Vec::new(),
@@ -83,6 +86,10 @@ pub struct Drive {
 }
 
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a drive has one; a box would be an allocation a command"
+)]
 enum ServiceState {
     Idle,
     Busy(Active),
@@ -426,11 +433,12 @@ impl Drive {
         );
         let first_pass = slowed(served.first_pass - start, slowdown);
         let total = slowed(served.end - start, slowdown);
+        let retrying = total - first_pass;
         let entry = Entry {
             sectors_read: if pass == Pass::Read { extent.sectors.get() } else { 0 },
             sectors_failed,
             first_pass,
-            retrying: total - first_pass,
+            retrying,
             rotations,
             is_hit: served.is_hit,
         };
@@ -442,7 +450,8 @@ impl Drive {
         let ended = self.faults.stall_end(start + total);
         let is_read_back = pass == Pass::Write && self.settings.verify != Verify::Off;
         let completion = Completion::new(id, outcome, ended).with(total, silent);
-        let completion = Completion { retries: rotations, is_read_back, after, ..completion };
+        let completion =
+            Completion { retries: rotations, retrying, is_read_back, after, ..completion };
         Active { completion, submitted, effect }
     }
 

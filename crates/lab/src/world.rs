@@ -331,10 +331,8 @@ impl World {
 
     /// How many commands wait for each drive or are inside it.
     pub(crate) fn queue_lens(&self) -> impl Iterator<Item = u64> {
-        self.drives.iter().enumerate().map(|(idx, bay)| {
-            let waiting = self.array.queue_len(DriveIdx::from_usize(idx));
-            waiting as u64 + u64::from(bay.drive.queue_len())
-        })
+        // The array counts those inside a drive, too.
+        (0..self.drives.len()).map(|idx| self.array.queue_len(DriveIdx::from_usize(idx)) as u64)
     }
 
     /// The hash of all that has happened.
@@ -690,8 +688,7 @@ impl World {
                 let before = |time: Nanos| {
                     Instant::from_nanos(done.ended.as_nanos().saturating_sub(time.get()))
                 };
-                let spent = self.makes.profile.rotation() * u64::from(done.retries);
-                let (began, retried) = (before(done.service), before(spent.min(done.service)));
+                let (began, retried) = (before(done.service), before(done.retrying));
                 trail.push(Step::Ended { drive, sub, began, retried, ended: done.ended });
             }
             let submit = self.drives[drive.as_usize()].inside.remove(&sub);

@@ -73,3 +73,41 @@ fn the_slow_drive_is_what_requests_wait_for() {
     let retries: Nanos = account.slowest.iter().map(|story| story.parts.retries).sum();
     assert!(retries > Nanos::ZERO, "2 % of sectors need retries");
 }
+
+/// One request of one command at a time: whenever there is a command at a drive, the drive serves it.
+#[test]
+fn a_command_counts_once_wherever_it_is() {
+    let drives = (0..4).map(|_| Settings::PLAIN).collect();
+    let spec = "raid0:4,chunk=64KiB".parse().unwrap();
+    let settings = WorldSettings { spec, window: 1, drives, ..settings(Policy::Normal) };
+    let size = World::new(&settings).unwrap().size();
+    let load: Synthetic = "size=4KiB,interval=1ms,count=400,reads=100%".parse().unwrap();
+    let arrivals: Vec<Arrival> = load.generate(size, Streams::new(5)).unwrap();
+    let sending = replay::Sending::Closed(1);
+    let ask = replay::Ask { sending, accounting: Accounting::On, ..replay::Ask::open(&arrivals) };
+    let account = replay::run(&settings, &ask, &mut |_| {}).unwrap().account.unwrap();
+    assert!(account.drives.iter().all(|bins| bins.iter().any(|bin| bin.commands > 0)));
+    for bin in account.drives.iter().flatten() {
+        assert_eq!(bin.commands, bin.busy.get());
+    }
+}
+
+/// All of a slow drive's service is slow, its retries too.
+#[test]
+fn a_slow_drive_retries_slowly() {
+    let spent = |slowdown: f64| {
+        let faults =
+            Faults { retry_rate: Ratio::ONE, rotations: 2.into(), slowdown, ..Faults::NONE };
+        let drive = Settings { faults, ..Settings::PLAIN };
+        let spec = "raid0:2,chunk=64KiB".parse().unwrap();
+        let settings = WorldSettings { spec, drives: vec![drive; 2], ..settings(Policy::Normal) };
+        let size = World::new(&settings).unwrap().size();
+        let load: Synthetic = "size=4KiB,interval=2s,count=20,reads=100%".parse().unwrap();
+        let arrivals: Vec<Arrival> = load.generate(size, Streams::new(5)).unwrap();
+        let ask = replay::Ask { accounting: Accounting::On, ..replay::Ask::open(&arrivals) };
+        let account = replay::run(&settings, &ask, &mut |_| {}).unwrap().account.unwrap();
+        account.slowest.iter().map(|story| story.parts.retries).sum::<Nanos>().as_millis_f64()
+    };
+    let times = spent(3.0) / spent(1.0);
+    assert!((times - 3.0).abs() < 1e-3, "{times} times as long");
+}

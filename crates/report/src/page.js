@@ -6,6 +6,8 @@
 "use strict";
 const FONT = "12px system-ui,-apple-system,'Segoe UI',sans-serif";
 const COLOURS = 7;
+// Of what a whole axis shows, this share is shown at least.
+const LEAST = 1e-4;
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 const make = (tag, attributes = {}, ...children) => {
@@ -81,6 +83,16 @@ const labelled = (plot, scale, steps, text, room) => {
 const ruler = document.createElement("canvas").getContext("2d");
 const widthOf = text => ((ruler.font = FONT), ruler.measureText(text).width);
 
+// What is shown of an axis: `asked`, but never less than the least.
+const shownOf = (scale, whole, asked) => {
+  const inner = value => (scale === "linear" ? value : Math.log(value));
+  const outer = value => (scale === "linear" ? value : Math.exp(value));
+  const [[low, high], [from, to]] = [whole, asked].map(ends => ends.map(inner)), width = (high - low) * LEAST;
+  if (to - from >= width) return asked;
+  const middle = Math.min(Math.max((from + to) / 2, low + width / 2), high - width / 2);
+  return [outer(middle - width / 2), outer(middle + width / 2)];
+};
+
 // All series over one list of places, so that each has a value wherever the cursor stands.
 const aligned = data => {
   const places = new Set();
@@ -132,6 +144,8 @@ const save = (svg, off, title) => {
   copy.querySelectorAll(".lh-svg-title").forEach(line => line.style.display = "");
   copy.querySelectorAll(".lh-mark").forEach(element => element.remove());
   off.forEach(idx => copy.querySelectorAll(`[data-of="${idx}"],[data-key="${idx}"]`).forEach(element => element.remove()));
+  copy.setAttribute("role", "img");
+  copy.querySelectorAll("[data-key]").forEach(key => ["role", "tabindex", "aria-pressed", "aria-label"].forEach(name => key.removeAttribute(name)));
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
   copy.setAttribute("width", width);
   copy.setAttribute("height", height);
@@ -182,9 +196,23 @@ const lines = (figure, still, data) => {
     return button;
   });
   const zoom = (x, y) => plot.batch(() => {
-    plot.setScale("x", { min: x[0], max: x[1] });
-    plot.setScale("y", { min: y[0], max: y[1] });
+    for (const [name, asked] of [["x", x], ["y", y]]) {
+      const [min, max] = shownOf(data[name].scale, whole[name], asked);
+      plot.setScale(name, { min, max });
+    }
   });
+  // What was dragged over, along an axis or both.
+  const dragged = shown => {
+    const { left, top, width, height } = shown.select;
+    if (!(width > 0 && height > 0)) return;
+    const along = (name, from, size, room) => {
+      const { min, max } = shown.scales[name];
+      return size >= room - 1 ? [min, max] : [from, from + size].map(at => shown.posToVal(at, name)).sort((a, b) => a - b);
+    };
+    const x = along("x", left, width, shown.over.clientWidth), y = along("y", top, height, shown.over.clientHeight);
+    shown.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+    zoom(x, y);
+  };
   const showWhole = () => { nines = 0; zoom(whole.x, whole.y); };
   // What lies beyond 90 %, then beyond 99 %, and so on as far as there are values.
   const showTail = () => {
@@ -203,14 +231,16 @@ const lines = (figure, still, data) => {
       return choose(isLog ? Math.exp(moved) : moved, limit);
     };
     const x = [end(min, whole.x[0], Math.max), end(max, whole.x[1], Math.min)];
-    if (to(x[1]) - to(x[0]) > (to(whole.x[1]) - to(whole.x[0])) * 1e-4) zoom(x, [plot.scales.y.min, plot.scales.y.max]);
+    if (to(x[1]) - to(x[0]) > (to(whole.x[1]) - to(whole.x[0])) * LEAST) zoom(x, [plot.scales.y.min, plot.scales.y.max]);
   };
 
   const place = make("div", {
     class: "lh-plot", tabindex: "0", role: "application",
     "aria-label": `${data.title}. Arrows move the cursor, plus and minus zoom, zero shows everything.`,
   });
-  const read = make("p", { class: "lh-read", "aria-live": "polite" });
+  // Values stand beside the names of their series; those who listen hear both from here.
+  const seen = make("span"), heard = make("span", { class: "lh-heard" });
+  const read = make("p", { class: "lh-read", "aria-live": "polite", "aria-atomic": "true" }, seen, heard);
   const tools = make("div", { class: "lh-tools" },
     ...(isTail ? [tool("Tail", "Shows what lies beyond 90 %, then 99 %, and so on", showTail)] : []),
     tool("+", "Shows less of the horizontal axis, larger", () => closer(0.5)),
@@ -230,12 +260,14 @@ const lines = (figure, still, data) => {
     const idx = shown.cursor.idx, left = shown.cursor.left;
     const isOn = left != null && left >= 0 && idx != null;
     const at = isOn ? all.xs[idx] : null;
-    read.textContent = isOn ? `${data.x.label}: ${number(at, 4)}` : HELP;
+    seen.textContent = isOn ? `${data.x.label}: ${number(at, 4)}` : HELP;
     values.forEach((element, series) => {
       const value = isOn && !off.has(series) ? all.told[series][idx] : null;
       const isBetween = value != null && data.series[series].shape === "line" && !all.own[series].has(at);
       element.textContent = value == null ? "" : (isBetween ? "≈ " : "") + yText(value);
     });
+    const named = data.series.flatMap(({ name }, idx) => (values[idx].textContent ? [`; ${name}: ${values[idx].textContent}`] : []));
+    heard.textContent = named.join("");
   };
 
   const axis = (side, of) => {
@@ -270,7 +302,7 @@ const lines = (figure, still, data) => {
       width: Math.max(200, place.clientWidth), height: place.clientWidth < 500 ? 320 : 380,
       padding: [10, 14, 0, 0], legend: { show: false },
       cursor: {
-        y: false, drag: { x: true, y: true, uni: 24, dist: 6 }, focus: { prox: -1 },
+        y: false, drag: { x: true, y: true, uni: 24, dist: 6, setScale: false }, focus: { prox: -1 },
         bind: { dblclick: () => () => { showWhole(); return null; } },
         points: { size: 8, width: 2 },
       },
@@ -287,7 +319,7 @@ const lines = (figure, still, data) => {
           spanGaps: false,
         };
       })],
-      hooks: { setCursor: [tell], setSeries: [tell] },
+      hooks: { setCursor: [tell], setSeries: [tell], setSelect: [dragged] },
     };
     plot = new uPlot(options, [all.xs, ...all.columns], place);
     place.lhPlot = plot;
@@ -409,6 +441,8 @@ const picture = (figure, still, data) => {
     show(now);
   };
   still.querySelectorAll("[data-key]").forEach(key => {
+    // Nothing inside an image can be reached.
+    key.closest("svg").setAttribute("role", "group");
     const idx = Number(key.dataset.key);
     for (const [name, value] of [["role", "button"], ["tabindex", "0"], ["aria-pressed", "true"], ["aria-label", data.series[idx].name]]) key.setAttribute(name, value);
     key.addEventListener("click", () => toggle(idx));

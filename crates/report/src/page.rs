@@ -65,10 +65,11 @@ impl Page {
         self.with(Block::Paragraph(text.into()))
     }
 
-    /// Adds the sentence that a reader who reads one sentence should read.
+    /// Puts at the top the sentence that a reader who reads one sentence should read.
     #[must_use]
-    pub fn lead(self, text: impl Into<String>) -> Self {
-        self.with(Block::Lead(text.into()))
+    pub fn lead(mut self, text: impl Into<String>) -> Self {
+        self.blocks.insert(0, Block::Lead(text.into()));
+        self
     }
 
     /// Adds all of `page` but its title, folded away under `name` until a reader opens it.
@@ -245,6 +246,15 @@ mod tests {
         assert!(html.contains("<p>a &lt;b&gt;bold&lt;/b&gt; claim</p>"), "{html}");
         assert!(html.contains("<td>1 &lt; 2</td>"), "{html}");
         assert_eq!(html.matches("<figcaption>").count(), 1);
+    }
+
+    #[test]
+    fn the_lead_stands_before_all_else() {
+        let html = page().lead("One <sentence>.").to_html();
+        assert!(
+            html.contains("</h1>\n<p class=\"lh-lead\">One &lt;sentence&gt;.</p>\n<dl"),
+            "{html}"
+        );
     }
 
     #[test]

@@ -33,6 +33,7 @@ use load::{Shape, Workload};
 use predict::Prediction;
 
 pub use output::Demonstrated;
+#[cfg(feature = "specimens")]
 pub(crate) use output::specimen;
 
 /// What to show.

@@ -136,6 +136,7 @@ impl Demonstrated {
 }
 
 /// The page with made-up numbers.
+#[cfg(feature = "specimens")]
 pub(crate) fn specimen() -> Page {
     let latencies = |body: u64, step: u64| {
         Sample::of((0..400).map(|at| Nanos::from_millis(body + at * at * step / 900)).collect(), 0)

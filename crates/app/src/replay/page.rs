@@ -1,6 +1,7 @@
 //! The page of a replay: what came out in one sentence, what each policy cost, where the time of the
 //! requests that took longest went, and what each drive did over time.
 
+use levelhead_array::Cost;
 use levelhead_lab::replay::account::{Account, Parts, Story};
 use levelhead_lab::replay::{End, Run};
 use levelhead_report::{Axis, Column, Figure, Page, Shading, Table};
@@ -14,7 +15,8 @@ use crate::VERSION;
 const EQUAL: f64 = 0.02;
 /// The most drives that a heat map shows.
 const DRIVES_SHOWN: usize = 32;
-/// Spread over these shares of a map's values, colours tell most from the rest.
+/// Colours of queues have their full strength at the smallest number that is easy to read and not
+/// exceeded by this share of the queues: a few that are far longer would leave all others pale.
 const FULL_AT_SHARE: f64 = 0.99;
 
 pub(super) fn page(replayed: &Replayed) -> Page {
@@ -54,7 +56,7 @@ pub(super) fn page(replayed: &Replayed) -> Page {
 /// What a run is judged by: in a closed loop how long it takes for a request, else its 99th percentile.
 fn judged(run: &Run, closed_loop: Option<usize>) -> f64 {
     match closed_loop {
-        Some(_) => 1.0 / run.rate().max(f64::MIN_POSITIVE),
+        Some(_) => run.span.as_secs_f64() / run.served.len().max(1) as f64,
         None => run.summary().p99.as_secs_f64(),
     }
 }
@@ -78,18 +80,47 @@ fn base(runs: &[&Run], closed_loop: Option<usize>) -> usize {
     normal.or_else(worst).expect("there is a run")
 }
 
-/// What came out, in a sentence.
+/// What came out, in a sentence, and what was given up for it.
 fn verdict(runs: &[Run], closed_loop: Option<usize>) -> String {
+    let all: Vec<&Run> = runs.iter().collect();
+    let sentence = outcome(runs, closed_loop);
+    let Some(best) = best(&all, closed_loop) else { return sentence };
+    let base = base(&all, closed_loop);
+    let (best, base) = (&runs[best], &runs[base]);
+    if best.damaged() == 0 {
+        return sentence;
+    }
+    let count = best.served.len();
+    let against = match base.damaged() {
+        _ if best.policy == base.policy => String::new(),
+        0 => format!(", {} all of them", base.policy),
+        damaged => format!(", {} {damaged} of {} not", base.policy, base.served.len()),
+    };
+    let damaged = best.damaged();
+    format!("{sentence} But {} could not serve {damaged} of {count} in full{against}.", best.policy)
+}
+
+fn outcome(runs: &[Run], closed_loop: Option<usize>) -> String {
     let all: Vec<&Run> = runs.iter().collect();
     let Some(best) = best(&all, closed_loop) else {
         return match runs.len() {
             1 => format!("{} does not keep up with this load.", runs[0].policy),
+            2 => {
+                let [first, second] = [0, 1].map(|idx| runs[idx].policy);
+                format!("Neither {first} nor {second} keeps up with this load.")
+            }
             count => format!("None of the {count} policies keeps up with this load."),
         };
     };
     let best = &runs[best];
     let base = all[base(&all, closed_loop)];
     let Summary { count, p50, p99, max, .. } = best.summary();
+    if count == 0 {
+        return "The load has no requests.".to_owned();
+    }
+    if runs.len() == 1 && count == 1 {
+        return format!("{} answers its only request within {}.", best.policy, time(max));
+    }
     if runs.len() == 1 {
         return format!(
             "{} answers half of its {count} requests within {}, 99 of 100 within {}, and the slowest \
@@ -102,13 +133,14 @@ fn verdict(runs: &[Run], closed_loop: Option<usize>) -> String {
     }
     let what = match closed_loop {
         Some(_) => format!("{} serves {:.1} requests a second", best.policy, best.rate()),
+        None if count == 1 => format!("{} answers the request within {}", best.policy, time(p99)),
         None => format!("{} answers 99 of 100 requests within {}", best.policy, time(p99)),
     };
     if base.end == End::Overloaded {
         return format!("{what}; {} does not keep up with this load.", base.policy);
     }
-    let times = judged(base, closed_loop) / judged(best, closed_loop);
-    if best.policy == base.policy || times < 1.0 + EQUAL {
+    let (ours, theirs) = (judged(best, closed_loop), judged(base, closed_loop));
+    if best.policy == base.policy || theirs <= ours * (1.0 + EQUAL) {
         let policy = base.policy;
         return format!("{what}: no policy does much better than {policy} on this load.");
     }
@@ -116,13 +148,15 @@ fn verdict(runs: &[Run], closed_loop: Option<usize>) -> String {
         Some(_) => format!("{:.1}", base.rate()),
         None => time(base.summary().p99),
     };
-    let effort = commands_of(best) / commands_of(base).max(f64::MIN_POSITIVE);
-    let effort = match effort {
-        _ if (effort - 1.0).abs() < 0.005 => "as many commands to the drives".to_owned(),
+    let effort = match commands_of(best) / commands_of(base) {
+        effort if !effort.is_finite() => "more commands to the drives".to_owned(),
+        effort if (effort - 1.0).abs() < 0.005 => "as many commands to the drives".to_owned(),
         more if more > 1.0 => format!("{:.0} % more commands to the drives", (more - 1.0) * 100.0),
         less => format!("{:.0} % fewer commands to the drives", (1.0 - less) * 100.0),
     };
+    let times = theirs / ours;
     let gain = match closed_loop {
+        _ if !times.is_finite() => format!("where {} takes {against}", base.policy),
         Some(_) => format!("{} times as many as {} with its {against}", digits(times), base.policy),
         None => format!("where {} takes {against}, {} times as long", base.policy, digits(times)),
     };
@@ -143,13 +177,25 @@ fn time(time: Nanos) -> String {
         millis if millis >= 10_000.0 => format!("{:.1} s", millis / 1e3),
         millis if millis >= 1_000.0 => format!("{:.2} s", millis / 1e3),
         millis if millis >= 100.0 => format!("{millis:.0} ms"),
-        millis => format!("{millis:.1} ms"),
+        millis if millis >= 1.0 => format!("{millis:.1} ms"),
+        millis if millis >= 0.1 => format!("{:.0} µs", millis * 1e3),
+        millis => format!("{:.1} µs", millis * 1e3),
     }
 }
 
-/// Commands that drives were given for a request, on average.
+/// Commands that drives were given for a request, on average: for the first time or again.
 fn commands_of(run: &Run) -> f64 {
-    run.mean_of(|cost| cost.subs - cost.removed)
+    run.mean_of(|cost| first(cost) + again(cost))
+}
+
+/// Commands that drives were given for the first time.
+fn first(cost: &Cost) -> u32 {
+    cost.subs - cost.removed - again(cost)
+}
+
+/// Commands that drives were given again, with retries. What was withdrawn may be among them.
+fn again(cost: &Cost) -> u32 {
+    cost.redispatched.min(cost.subs - cost.removed)
 }
 
 fn names(runs: &[&Run]) -> Vec<String> {
@@ -174,16 +220,14 @@ fn latencies(runs: &[Run]) -> Figure {
 
 fn commands(runs: &[Run]) -> Figure {
     let all: Vec<&Run> = runs.iter().collect();
-    let given: Vec<f64> = runs
-        .iter()
-        .map(|run| run.mean_of(|cost| cost.subs.saturating_sub(cost.removed + cost.redispatched)))
-        .collect();
-    let of = |pick: fn(&levelhead_array::Cost) -> u32| -> Vec<f64> {
-        runs.iter().map(|run| run.mean_of(pick)).collect()
-    };
-    let (again, removed) = (of(|cost| cost.redispatched), of(|cost| cost.removed));
-    let series: [(&str, &[f64]); 3] =
-        [("given to drives", &given), ("asked again", &again), ("withdrawn in time", &removed)];
+    let of =
+        |pick: fn(&Cost) -> u32| -> Vec<f64> { runs.iter().map(|run| run.mean_of(pick)).collect() };
+    let (first, again, removed) = (of(first), of(again), of(|cost| cost.removed));
+    let series: [(&str, &[f64]); 3] = [
+        ("to the drives for the first time", &first),
+        ("to the drives again, with retries", &again),
+        ("withdrawn in time", &removed),
+    ];
     Figure::stacks("Commands for a request", "commands", &texts(&names(&all)), &series)
 }
 
@@ -193,7 +237,7 @@ fn distributions(runs: &[Run]) -> Figure {
         .map(|run| {
             let mut sorted = run.latencies(|_| true);
             sorted.sort_unstable();
-            (run.policy.to_string(), sorted.into_iter().map(Nanos::as_millis_f64).collect())
+            (label(run), sorted.into_iter().map(Nanos::as_millis_f64).collect())
         })
         .collect();
     let series: Vec<(&str, &[f64])> =
@@ -294,7 +338,7 @@ fn drives(page: Page, accounts: &[(&Run, &Account)], closed_loop: Option<usize>)
     // One scale for all policies, so that they can be compared.
     let of = |end: Option<End>| -> Vec<f64> {
         let picked = accounts.iter().filter(|(run, _)| end.is_none_or(|end| run.end == end));
-        picked.flat_map(|(_, account)| queues(account).concat()).collect()
+        picked.flat_map(|(_, account)| account.queues().concat()).collect()
     };
     let complete = of(Some(End::Complete));
     let most = full_at(if complete.is_empty() { of(None) } else { complete });
@@ -311,7 +355,7 @@ fn drives(page: Page, accounts: &[(&Run, &Account)], closed_loop: Option<usize>)
     page.folded(name, folded)
 }
 
-/// Where the colours of queues have their full strength: few of them lie above.
+/// Where the colours of queues have their full strength, see [`FULL_AT_SHARE`].
 fn full_at(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let at = (values.len().saturating_sub(1) as f64 * FULL_AT_SHARE) as usize;
@@ -322,27 +366,15 @@ fn full_at(mut values: Vec<f64>) -> f64 {
     nice.into_iter().find(|nice| *nice >= high).unwrap_or(high)
 }
 
-/// The mean number of commands at each drive in each span of time.
-fn queues(account: &Account) -> Vec<Vec<f64>> {
-    let mean = |commands: u64| commands as f64 / account.bin.get() as f64;
-    account.drives.iter().map(|bins| bins.iter().map(|bin| mean(bin.commands)).collect()).collect()
-}
-
 fn maps(page: Page, (run, account): (&Run, &Account), most: f64) -> Page {
     let step = account.bin.as_secs_f64();
     let times = account.drives.first().map_or(0, Vec::len);
     let decimals = if step < 0.1 { 2 } else { usize::from(step < 2.0) };
     let times: Vec<String> =
         (0..times).map(|at| format!("{:.decimals$} s", at as f64 * step)).collect();
-    let queues = queues(account);
-    let busy: Vec<Vec<f64>> = account
-        .drives
-        .iter()
-        .map(|bins| {
-            let share = |busy: Nanos| 100.0 * busy.as_secs_f64() / step;
-            bins.iter().map(|bin| share(bin.busy)).collect()
-        })
-        .collect();
+    let queues = account.queues();
+    let percent = |shares: Vec<f64>| shares.into_iter().map(|share| 100.0 * share).collect();
+    let busy: Vec<Vec<f64>> = account.utilization().into_iter().map(percent).collect();
     let shown = shown(&queues);
     let rows: Vec<String> = shown.iter().map(|idx| format!("drive {idx}")).collect();
     let map = |title: String, values: &[Vec<f64>], most: f64| {
@@ -377,7 +409,7 @@ fn shown(queues: &[Vec<f64>]) -> Vec<usize> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use levelhead_array::{Cost, Counters, Policy};
+    use levelhead_array::{Counters, Policy};
     use levelhead_lab::replay::{Served, Verdict};
     use levelhead_units::Instant;
 
@@ -435,7 +467,7 @@ mod tests {
                 (vec![good(normal, 30, 6)], None),
             ),
             (
-                "None of the 2 policies keeps up with this load.",
+                "Neither normal nor level keeps up with this load.",
                 (vec![run(normal, 1, 6, End::Overloaded), run(level, 1, 6, End::Overloaded)], None),
             ),
             ("normal does not keep up with this load.", (vec![run(normal, 1, 6, End::Overloaded)], None)),
@@ -443,6 +475,74 @@ mod tests {
         .into();
         for (sentence, (runs, closed_loop)) in cases {
             assert_eq!(verdict(&runs, closed_loop), sentence);
+        }
+    }
+
+    #[test]
+    fn the_verdict_says_what_its_best_policy_gave_up() {
+        let good = |policy, millis| run(policy, millis, 6, End::Complete);
+        let gives_up = |run: Run, count: usize| {
+            let mut run = run;
+            run.served.iter_mut().take(count).for_each(|one| one.verdict = Verdict::Damaged);
+            run
+        };
+        let (normal, level) = (good(Policy::Normal, 120), good(Policy::DEFAULT, 30));
+        for (ending, runs) in [
+            ("drives.", vec![normal.clone(), level.clone()]),
+            ("drives.", vec![gives_up(normal.clone(), 3), level.clone()]),
+            (
+                "drives. But level could not serve 3 of 200 in full, normal all of them.",
+                vec![normal.clone(), gives_up(level.clone(), 3)],
+            ),
+            (
+                "drives. But level could not serve 3 of 200 in full, normal 2 of 200 not.",
+                vec![gives_up(normal.clone(), 2), gives_up(level.clone(), 3)],
+            ),
+            (
+                "after 300 ms. But level could not serve 1 of 200 in full.",
+                vec![gives_up(level.clone(), 1)],
+            ),
+        ] {
+            let verdict = verdict(&runs, None);
+            assert!(verdict.ends_with(ending), "{verdict}");
+        }
+    }
+
+    #[test]
+    fn few_requests_and_short_times_make_whole_sentences() {
+        let few = |policy, millis, count| {
+            let mut run = run(policy, millis, 6, End::Complete);
+            run.served.truncate(count);
+            run
+        };
+        let level = Policy::DEFAULT;
+        for (sentence, runs) in [
+            ("The load has no requests.", vec![few(level, 1, 0)]),
+            ("level answers its only request within 300 ms.", vec![few(level, 30, 1)]),
+            (
+                "level answers the request within 0.0 µs: no policy does much better than normal on this load.",
+                vec![few(level, 0, 1), few(Policy::Normal, 0, 1)],
+            ),
+            (
+                "level answers the request within 0.0 µs, where normal takes 300 ms, with as many commands to the \
+                 drives.",
+                vec![few(level, 0, 1), few(Policy::Normal, 30, 1)],
+            ),
+        ] {
+            assert_eq!(verdict(&runs, None), sentence);
+        }
+        for (nanos, text) in
+            [(0, "0.0 µs"), (45_000, "45.0 µs"), (450_000, "450 µs"), (1_500_000, "1.5 ms")]
+        {
+            assert_eq!(time(Nanos::new(nanos)), text);
+        }
+    }
+
+    #[test]
+    fn the_figure_and_the_verdict_count_the_same_commands() {
+        for (subs, removed, redispatched) in [(6, 0, 0), (7, 2, 1), (7, 5, 4), (3, 3, 1)] {
+            let cost = Cost { subs, removed, redispatched, decoded: 0 };
+            assert_eq!(first(&cost) + again(&cost) + removed, subs, "{cost:?}");
         }
     }
 

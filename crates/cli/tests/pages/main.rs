@@ -188,6 +188,10 @@ fn reach(browser: &mut Chromium, tab: &Tab, kind: Kind) -> Vec<String> {
         if first == last && !is_single(browser, tab, idx) {
             says("the cursor does not go to the end");
         }
+        let untold = browser.value(tab, &format!("lhReach.told({idx})"));
+        if let Some(problem) = untold.as_str().filter(|text| !text.is_empty()) {
+            says(problem);
+        }
         browser.value(tab, "document.activeElement.blur()");
         let still = browser.value(tab, &read);
         let at = browser.value(tab, &format!("lhReach.middle({idx})"));
@@ -201,7 +205,7 @@ fn reach(browser: &mut Chromium, tab: &Tab, kind: Kind) -> Vec<String> {
         if browser.value(tab, &read) == still {
             says("the pointer is not answered");
         }
-        for act in ["toggle", "zoom", "save"] {
+        for act in ["toggle", "zoom", "drag", "save"] {
             let problem = browser.value(tab, &format!("lhReach.{act}({idx})"));
             if let Some(problem) = problem.as_str().filter(|text| !text.is_empty()) {
                 says(problem);
@@ -461,7 +465,7 @@ struct Fault {
 const AT_END: &str = "</main>";
 
 /// One for each check.
-const FAULTS: [Fault; 21] = {
+const FAULTS: [Fault; 25] = {
     const fn on(way: Way, says: &'static str, change: [&'static str; 2]) -> Fault {
         Fault { says, change, way, asked: Asked::Looks }
     }
@@ -550,6 +554,10 @@ const FAULTS: [Fault; 21] = {
             "a series does not go off",
             ["plot.setSeries(idx + 1, { show: !off.has(idx) });", ""],
         ),
+        answer("the value of a series is not said", ["named.join(\"\")", "\"\""]),
+        answer("a key lies inside an image", [".setAttribute(\"role\", \"group\")", ".lang"]),
+        answer("dragging enlarges without a limit", ["const LEAST = 1e-4", "const LEAST = 1e-9"]),
+        answer("what is dragged over is not shown larger", ["setSelect: [dragged]", ""]),
         answer(
             "what is saved is no SVG",
             ["new XMLSerializer().serializeToString(copy)", "\"<svg\""],

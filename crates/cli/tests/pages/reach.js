@@ -58,6 +58,31 @@ window.lhReach = {
     }
     return "";
   },
+  // What a screen reader cannot have of a figure, while its cursor stands somewhere.
+  told: idx => {
+    const figure = window.lhReach.plots()[idx].closest("figure"), heard = figure.querySelector("[aria-live]").textContent;
+    for (const button of figure.querySelectorAll(".lh-keys button")) {
+      const [name, value] = [".lh-name", ".lh-value"].map(part => button.querySelector(part).textContent);
+      if (value && !heard.includes(`${name}: ${value}`)) return "the value of a series is not said";
+    }
+    return figure.querySelector("[role=img] [tabindex]") ? "a key lies inside an image" : "";
+  },
+  // Whether something dragged over is shown larger, and however narrow it is not without a limit.
+  drag: idx => {
+    const plot = window.lhReach.plots()[idx].lhPlot;
+    if (!plot) return "";
+    const ends = () => [plot.scales.x.min, plot.scales.x.max], whole = ends();
+    const over = width => plot.setSelect({ left: plot.over.clientWidth / 2, top: 0, width, height: plot.over.clientHeight });
+    const inner = value => (plot.scales.x.distr === 3 ? Math.log(value) : value);
+    const width = ([from, to]) => inner(to) - inner(from);
+    over(plot.over.clientWidth / 4);
+    const larger = width(ends()) / width(whole);
+    for (let time = 0; time < 9; time++) over(1);
+    const least = width(ends()) / width(whole);
+    [...plot.root.closest("figure").querySelectorAll(".lh-tools button")].find(button => button.textContent === "Whole").click();
+    if (Math.abs(larger - 0.25) > 0.01) return "what is dragged over is not shown larger";
+    return least > 0.9e-4 ? "" : "dragging enlarges without a limit";
+  },
   // The file that "Save SVG" makes: what is wrong with it.
   save: async idx => {
     const figure = window.lhReach.plots()[idx].closest("figure"), { createObjectURL } = URL, { click } = HTMLAnchorElement.prototype;

@@ -52,6 +52,33 @@ pub struct Account {
     pub bin: Nanos,
     /// Of each drive, what it did in each span of time. All have the same number of them.
     pub drives: Vec<Vec<Bin>>,
+    /// When the run ended, which is inside the last span or at its end.
+    pub end: Instant,
+}
+
+impl Account {
+    /// How much of a span of time lies within the run: all of it, but of the last one.
+    pub fn span_of(&self, idx: usize) -> Nanos {
+        let from = self.bin.get() * idx as u64;
+        Nanos::new(self.end.as_nanos().saturating_sub(from)).min(self.bin)
+    }
+
+    /// The mean number of commands at each drive in each span of time.
+    pub fn queues(&self) -> Vec<Vec<f64>> {
+        self.by_span(|bin| bin.commands)
+    }
+
+    /// The share of each span of time in which each drive served commands.
+    pub fn utilization(&self) -> Vec<Vec<f64>> {
+        self.by_span(|bin| bin.busy.get())
+    }
+
+    fn by_span(&self, of: fn(&Bin) -> u64) -> Vec<Vec<f64>> {
+        // Nothing happens in a span that the run has not reached.
+        let mean =
+            |(idx, bin): (usize, &Bin)| of(bin) as f64 / self.span_of(idx).get().max(1) as f64;
+        self.drives.iter().map(|bins| bins.iter().enumerate().map(mean).collect()).collect()
+    }
 }
 
 /// What a request waited for.
@@ -92,7 +119,7 @@ impl Parts {
 pub struct Bin {
     /// How long it served commands.
     pub busy: Nanos,
-    /// Commands waiting for it or inside it, times how long there were so many, in nanoseconds.
+    /// The number of commands waiting for it or inside it, summed over every nanosecond of the span.
     pub commands: u64,
 }
 
@@ -241,7 +268,8 @@ impl Keeper {
         answered.into_iter().for_each(|index| self.keep(index));
         let count = self.drives.iter().map(Vec::len).max().unwrap_or(0);
         self.drives.iter_mut().for_each(|bins| bins.resize(count, Bin::default()));
-        Account { slowest: self.slowest, bin: self.bin, drives: self.drives }
+        let Self { slowest, bin, drives, counted_to: end, .. } = self;
+        Account { slowest, bin, drives, end }
     }
 }
 
@@ -360,6 +388,19 @@ mod tests {
         all.sort_unstable_by_key(|&latency| std::cmp::Reverse(latency));
         let kept: Vec<u64> = kept.iter().map(|story| millis(story.parts)[1]).collect();
         assert_eq!(kept, all[..SLOWEST]);
+    }
+
+    /// Four commands at a drive that serves all the time, in a run that ends within its second span.
+    #[test]
+    fn the_last_span_is_as_long_as_the_run_has_been_in_it() {
+        let mut keeper = Keeper::new(1);
+        keeper.note(given(0, 0, 0, 0));
+        keeper.count(at(13), [4].into_iter());
+        keeper.note(ended(0, 0, [0, 13, 13]));
+        let account = keeper.into_account();
+        assert_eq!([0, 1].map(|idx| account.span_of(idx).get()), [10_000_000, 3_000_000]);
+        assert_eq!(account.queues(), [[4.0, 4.0]]);
+        assert_eq!(account.utilization(), [[1.0, 1.0]]);
     }
 
     #[test]

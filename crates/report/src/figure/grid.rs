@@ -14,13 +14,15 @@
 //! Strength goes by the logarithm: a ratio and its inverse are equally far from one. Strength is
 //! opacity over the page's ground, so that one is as light or dark as the page.
 
+use std::collections::BTreeMap;
+
 use super::axis::number;
 use super::draw::{
     Frame, LABEL_GAP, LABEL_SIZE, LEGEND_GAP, MARGIN, Plotted, SLANTED_SHARE, Stance, TICK_SIZE,
     group_labels, plot_right, widest,
 };
 use super::notes::counted;
-use super::svg::{Anchor, Breadth, Hue, Svg, TINT_MAX, Tint, Voice, shortened, text_width};
+use super::svg::{Anchor, Breadth, Hue, Point, Svg, TINT_MAX, Tint, Voice, shortened, text_width};
 
 const ROW_HEIGHT: f64 = 28.0;
 /// Rows of amounts, which have no numbers in them.
@@ -158,7 +160,10 @@ impl Grid {
             let at = (frame.left - 8.0, frame.top + height * (idx as f64 + 0.5) + 4.5);
             svg.text(Voice::Label, at, Anchor::End, 0.0, name);
         }
-        self.fields(svg, frame);
+        match self.shading.kind {
+            Kind::Ratios => self.fields(svg, frame),
+            Kind::Amounts => self.many_fields(svg, frame),
+        }
         svg.ask_between([frame.left, frame.top, frame.right, frame.bottom]);
         let below = match self.shading.kind {
             Kind::Ratios => group_labels(svg, frame, &columns),
@@ -246,6 +251,27 @@ impl Grid {
         }
     }
 
+    /// Fields without texts, of which there are thousands: those of one strength are one shape.
+    fn many_fields(&self, svg: &mut Svg, frame: Frame) {
+        let slot = (frame.right - frame.left) / self.columns.len().max(1) as f64;
+        let gap = GAP.min(0.1 * slot);
+        let height = self.shading.row_height();
+        let mut shapes: BTreeMap<String, (Tint, Vec<Point>)> = BTreeMap::new();
+        for (row_idx, row) in self.rows.iter().enumerate() {
+            let top = frame.top + height * row_idx as f64 + GAP / 2.0;
+            for (column_idx, &amount) in row.ratios.iter().enumerate() {
+                if !amount.is_nan() {
+                    let tint = self.shading.tint(amount);
+                    let shape = shapes.entry(tint.opacity()).or_insert((tint, Vec::new()));
+                    shape.1.push((frame.left + slot * column_idx as f64 + gap / 2.0, top));
+                }
+            }
+        }
+        for (tint, corners) in shapes.values() {
+            svg.fields(*tint, corners, (slot - gap, height - GAP));
+        }
+    }
+
     fn notes(&self) -> Vec<String> {
         let all = self.ratios().count();
         let blank = self.ratios().filter(|ratio| ratio.is_nan()).count();
@@ -290,6 +316,7 @@ fn ratio_text(ratio: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::svg::Stands;
     use super::*;
 
     #[test]
@@ -334,6 +361,25 @@ mod tests {
             assert!((tint.strength - strength).abs() < 1e-12, "{amount}: {tint:?}");
             assert_eq!(tint.hue, Hue::Warm);
         }
+    }
+
+    #[test]
+    fn fields_of_amounts_are_one_shape_for_each_strength() {
+        let values = vec![vec![0.0, 1.0, 5.0], vec![1.0, f64::NAN, 0.0]];
+        let grid = Grid::new(&["a", "b", "c"], &["r", "s"], &values, Shading::up_to(5.0));
+        let mut svg = Svg::default();
+        grid.plot(&mut svg, 50.0);
+        let svg = svg.finish(Stands::InPage, 100.0, "");
+        let mut corners: Vec<(&str, usize)> = svg
+            .lines()
+            .filter(|line| line.starts_with("<path"))
+            .map(|line| {
+                let opacity = line.split("fill-opacity=\"").nth(1).unwrap();
+                (opacity.split('"').next().unwrap(), line.matches('M').count())
+            })
+            .collect();
+        corners.sort_unstable();
+        assert_eq!(corners, [("0", 2), ("0.19", 2), ("0.95", 1)]);
     }
 
     #[test]

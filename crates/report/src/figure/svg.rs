@@ -140,6 +140,13 @@ pub(crate) struct Tint {
     pub(crate) most: f64,
 }
 
+impl Tint {
+    /// How much of the ground it covers, as SVG has it.
+    pub(crate) fn opacity(self) -> String {
+        coord(self.most * self.strength)
+    }
+}
+
 /// How much of the ground the strongest tint covers under text, which stays readable on both grounds.
 pub(crate) const TINT_MAX: f64 = 0.55;
 
@@ -299,8 +306,26 @@ impl Svg {
             coord(size.0),
             coord(size.1),
             LIGHT.grid,
-            coord(tint.most * tint.strength),
+            tint.opacity(),
             escape(what),
+        ));
+    }
+
+    /// Fields of one tint and one size from each of `corners`, as one shape.
+    pub(crate) fn fields(&mut self, tint: Tint, corners: &[Point], size: (f64, f64)) {
+        let (name, colour) = match tint.hue {
+            Hue::Warm => ("lh-warm", LIGHT.warm),
+            Hue::Cool => ("lh-cool", LIGHT.cool),
+        };
+        let around = format!("h{}v{}h-{0}z", coord(size.0), coord(size.1));
+        let path: String = corners
+            .iter()
+            .map(|corner| format!("M{} {}{around}", coord(corner.0), coord(corner.1)))
+            .collect();
+        self.body.push_str(&format!(
+            "<path class=\"{name}\" d=\"{path}\" stroke=\"{}\" fill=\"{colour}\" fill-opacity=\"{}\"/>\n",
+            LIGHT.grid,
+            tint.opacity(),
         ));
     }
 
