@@ -44,7 +44,7 @@ const HOUSE: &[(u8, &str, &str)] = &[
     (
         6,
         "bench",
-        "nbd report fleet-io host lab array fs drive trace block planner sim ldpc fleet stats erasure",
+        "nbd report fleet-io host lab array fs drive trace block planner sim ldpc fleet rtl stats erasure",
     ),
 ];
 
@@ -285,7 +285,7 @@ mod tests {
         check_planted("host", "levelhead-drive", Normal, &[]);
         check_planted("cli", "levelhead-sim", Normal, &[]);
         let cli = "cli must not use lab; it may use: units app fuse nbd metrics report fleet-io host array fs \
-                   drive trace block planner sim ldpc fleet stats erasure";
+                   drive trace block planner sim ldpc fleet rtl stats erasure";
         check_planted("cli", "levelhead-lab", Normal, &[cli]);
         let unknown = "array uses vault, which is not in the table of the house";
         check_planted("array", "levelhead-vault", Normal, &[unknown]);
@@ -307,7 +307,7 @@ mod tests {
         tree.packages[0].name = "bench".into();
         let tree = tree.with_dependency("units", "levelhead-app", DependencyKind::Normal);
         let want = "arrow: bench must not use app; it may use: units nbd report fleet-io host lab array fs \
-                    drive trace block planner sim ldpc fleet stats erasure";
+                    drive trace block planner sim ldpc fleet rtl stats erasure";
         let ends = |line: &&String| line.contains("bench uses app") || line.ends_with(want);
         assert!(tree.findings().iter().any(|line| ends(&line)), "{:?}", tree.findings());
     }
