@@ -81,7 +81,7 @@ pub struct Choices {
     pub many_by_many: Choice,
     /// See [`Class::Tower`].
     pub tower: Choice,
-    /// For so many results at once that a transform is less work than their elements one by one, over
+    /// Where a transform is less work for all results together than their elements one by one, over
     /// either field. It is not measured: the order of its work is another one.
     pub transform: Choice,
 }

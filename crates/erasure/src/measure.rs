@@ -176,7 +176,7 @@ impl Columns for First<'_> {
     }
 }
 
-/// So many bytes of the pool, from the first on whose address is a multiple of [`SYMBOL_SIZE`]: results
+/// This many bytes of the pool, from the first on whose address is a multiple of [`SYMBOL_SIZE`]: results
 /// elsewhere could not be stored past the cache.
 fn aligned(pool: &mut Vec<u8>, size: usize) -> &mut [u8] {
     // Written here, so that no page has to be made during a run.

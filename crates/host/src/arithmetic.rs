@@ -9,7 +9,7 @@ use levelhead_erasure::{Kernel, Measured, Measurement, Place, measure};
 /// foresee, it shall still be done within 20 ms.
 pub const MEASURING_MAX: Duration = Duration::from_millis(16);
 
-/// Of so many kernels, the fastest by their instructions, one is chosen; only those with vectors count.
+/// How many kernels are compared, the fastest by their instructions; only those with vectors count.
 const KERNEL_COUNT: usize = 2;
 
 /// What was measured, and for which kernels.

@@ -182,7 +182,7 @@ pub(crate) fn accumulate(choices: &Choices, job: Job<'_>, into: &mut [&mut [u8]]
     });
 }
 
-/// The choice for so many rows of a job: that for transforms if the first pass over them is one.
+/// The choice for a job by the count of its rows: that for transforms if the first pass over them is one.
 pub(crate) fn choice_for(choices: &Choices, job: Job<'_>, row_count: usize) -> Choice {
     let source_count = job.sources.len();
     let first_pass = 0..row_count.min(ROWS_MAX);

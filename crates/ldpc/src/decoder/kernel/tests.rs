@@ -9,7 +9,7 @@ fn run<V: Vector>(operands: &[&[i8]], operation: impl Fn(&[V]) -> V) -> Vec<i8> 
     let mut results = vec![0; operands[0].len()];
     for at in (0..results.len()).step_by(V::SIZE) {
         assert!(operands.iter().all(|bytes| bytes.len() >= at + V::SIZE));
-        // SAFETY: so many bytes are there, and `check` is called where the processor has the instructions.
+        // SAFETY: the vector's bytes are there, and `check` is called where the processor has the instructions.
         unsafe {
             let vectors: Vec<V> =
                 operands.iter().map(|bytes| V::load(bytes.as_ptr().add(at))).collect();
