@@ -1,8 +1,6 @@
 //! What the demo shows.
 
-use levelhead_array::Policy;
 use levelhead_report::{Column, Figure, Page, Table, json};
-use levelhead_stats::Summary;
 use levelhead_units::{Bytes, Nanos};
 use serde::Serialize;
 
@@ -138,6 +136,9 @@ impl Demonstrated {
 /// The page with made-up numbers.
 #[cfg(feature = "specimens")]
 pub(crate) fn specimen() -> Page {
+    use levelhead_array::Policy;
+    use levelhead_stats::Summary;
+
     let latencies = |body: u64, step: u64| {
         Sample::of((0..400).map(|at| Nanos::from_millis(body + at * at * step / 900)).collect(), 0)
     };
@@ -221,6 +222,9 @@ impl Show for Demonstrated {
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
+
+    use levelhead_array::Policy;
+    use levelhead_stats::Summary;
 
     use super::*;
 
