@@ -221,10 +221,9 @@ impl Show for Demonstrated {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use levelhead_array::Policy;
     use levelhead_stats::Summary;
+    use serde_json::Value;
 
     use super::*;
 
