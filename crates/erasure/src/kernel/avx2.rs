@@ -16,6 +16,7 @@ use super::engine::{self, Coset, Engine, Evaluation, Few, Job, Mad};
 use super::few;
 use super::matrix::{NIBBLES, matrix_of};
 use super::table::Table;
+use super::tiles;
 use super::vector::{self, Vector};
 use super::x86::x86_engine;
 use crate::choice::{FEW, Width};
@@ -97,6 +98,7 @@ macro_rules! vector_of_32 {
 
 // SAFETY: `load` and `store` access 32 bytes without any demand on alignment.
 unsafe impl Vector for Affine {
+    const KEEPS_MULTIPLIERS: bool = false;
     const WIDTH_8: usize = 2;
     const NARROW_8: usize = 1;
     type Spread = __m256i;
@@ -141,6 +143,7 @@ unsafe impl Vector for Affine {
 
 // SAFETY: `load` and `store` access 32 bytes without any demand on alignment.
 unsafe impl Vector for Shuffle {
+    const KEEPS_MULTIPLIERS: bool = true;
     const WIDTH_8: usize = 1;
     const NARROW_8: usize = 1;
     /// The products of low nibbles, and those of high ones.

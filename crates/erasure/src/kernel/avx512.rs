@@ -15,6 +15,7 @@ use super::engine::{self, Coset, Engine, Evaluation, Few, Job, Mad};
 use super::few;
 use super::matrix::matrix_of;
 use super::table::Table;
+use super::tiles;
 use super::vector::{self, Vector};
 use super::x86::x86_engine;
 use crate::choice::{FEW, Width};
@@ -32,6 +33,7 @@ const XOR3: i32 = 0x96;
 // SAFETY: `load` and `store` access 64 bytes without any demand on alignment.
 unsafe impl Vector for Zmm {
     const SIZE: usize = 64;
+    const KEEPS_MULTIPLIERS: bool = false;
     const WIDTH_8: usize = 4;
     const NARROW_8: usize = 2;
     const WIDTH_16: usize = 2;

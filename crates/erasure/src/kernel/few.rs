@@ -5,6 +5,7 @@
 #![allow(clippy::needless_range_loop)]
 #![allow(clippy::needless_pass_by_value, reason = "a job is handed on whole")]
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::engine::{Few, Finish, Job};
@@ -89,12 +90,15 @@ unsafe fn dot8<V: Vector, const M: usize, const B: usize>(dot: Dot<'_>, into: &m
     let mut scratch = [[0; M]; FEW];
     let scratch = &mut scratch.as_flattened_mut()[..count * M];
     let columns = job.columns.columns(0..count, first..first + M, scratch);
+    assert!(columns.len() == count * M);
     let mut sources = [std::ptr::null(); FEW];
-    let mut elements = [[0; M]; FEW];
+    // As they are needed: with neither an element nor the address of a table to be loaded first.
+    let mut multipliers = [[const { MaybeUninit::uninit() }; M]; FEW];
     for (n, (source, column)) in job.sources.iter().zip(columns.chunks_exact(M)).enumerate() {
         sources[n] = source.as_ptr();
-        for (byte, &element) in elements[n].iter_mut().zip(column) {
-            *byte = element as u8;
+        for (multiplier, &element) in multipliers[n].iter_mut().zip(column) {
+            // SAFETY: the caller has the instructions.
+            multiplier.write(unsafe { V::spread(element as u8) });
         }
     }
     let xor_count = usize::from(first == 0 && job.columns.row_0_is_xor());
@@ -107,7 +111,7 @@ unsafe fn dot8<V: Vector, const M: usize, const B: usize>(dot: Dot<'_>, into: &m
     }
     let step = Step {
         sources: &sources[..count],
-        elements: elements.as_ptr().cast::<u8>(),
+        multipliers: multipliers.as_ptr().cast::<V::Spread>(),
         xor_count,
         outs,
         finish,
@@ -117,7 +121,7 @@ unsafe fn dot8<V: Vector, const M: usize, const B: usize>(dot: Dot<'_>, into: &m
     };
     let mut at = bytes.start;
     // SAFETY: vectors from `at` on stay below `bytes.end`, which all buffers reach (checked); there are `M`
-    // elements for each source.
+    // multipliers for each source (checked).
     unsafe {
         while at + B * V::SIZE <= bytes.end {
             dot8_step::<V, M, B>(&step, at);
@@ -131,9 +135,10 @@ unsafe fn dot8<V: Vector, const M: usize, const B: usize>(dot: Dot<'_>, into: &m
 }
 
 /// What the steps of a dot product have in common.
-struct Step<'a, const M: usize> {
+struct Step<'a, V: Vector, const M: usize> {
     sources: &'a [*const u8],
-    elements: *const u8,
+    /// Source by source, one for each row.
+    multipliers: *const V::Spread,
     xor_count: usize,
     outs: [*mut u8; M],
     finish: Finish,
@@ -148,8 +153,8 @@ struct Step<'a, const M: usize> {
 ///
 /// As [`dot8`] argues.
 #[inline(always)]
-unsafe fn dot8_step<V: Vector, const M: usize, const B: usize>(step: &Step<'_, M>, at: usize) {
-    let &Step { sources, elements, xor_count, outs, finish, past, ahead, end } = step;
+unsafe fn dot8_step<V: Vector, const M: usize, const B: usize>(step: &Step<'_, V, M>, at: usize) {
+    let &Step { sources, multipliers, xor_count, outs, finish, past, ahead, end } = step;
     // SAFETY: as `dot8` argues.
     unsafe {
         let mut sums = [[V::zero(); B]; M];
@@ -161,7 +166,7 @@ unsafe fn dot8_step<V: Vector, const M: usize, const B: usize>(step: &Step<'_, M
             }
         }
         for (n, source) in sources.iter().enumerate() {
-            let elements = elements.add(n * M);
+            let multipliers = multipliers.add(n * M);
             let mut vectors = [V::load(source.add(at)); B];
             for b in 1..B {
                 vectors[b] = V::load(source.add(at + b * V::SIZE));
@@ -180,13 +185,13 @@ unsafe fn dot8_step<V: Vector, const M: usize, const B: usize>(step: &Step<'_, M
                     sums[0][b] = sums[0][b].xor(vectors[b]);
                 }
             } else {
-                let spread = V::spread(elements.read());
+                let spread = multipliers.read();
                 for b in 0..B {
                     sums[0][b] = sums[0][b].xor(V::multiply(prepared[b], spread));
                 }
             }
             for m in 1..M {
-                let spread = V::spread(elements.add(m).read());
+                let spread = multipliers.add(m).read();
                 for b in 0..B {
                     sums[m][b] = sums[m][b].xor(V::multiply(prepared[b], spread));
                 }

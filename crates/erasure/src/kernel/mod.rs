@@ -31,6 +31,8 @@ pub(crate) mod matrix;
 #[cfg(target_arch = "x86_64")]
 mod table;
 #[cfg(target_arch = "x86_64")]
+mod tiles;
+#[cfg(target_arch = "x86_64")]
 mod vector;
 #[cfg(target_arch = "x86_64")]
 mod x86;

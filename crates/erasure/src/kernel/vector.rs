@@ -52,7 +52,10 @@ pub(super) const HALF: usize = tower::BLOCK_SIZE / 2;
 pub(super) unsafe trait Vector: Copy {
     /// Bytes of a vector. Divides 64.
     const SIZE: usize;
-    /// Vectors of a source at a time, over GF(2^8), and half as many.
+    /// Whether a tile of the matrix stays in registers while sources go by, and not sources while rows go by:
+    /// where an element takes more than one register.
+    const KEEPS_MULTIPLIERS: bool;
+    /// Vectors of a source at a time, over GF(2^8), and half as many, where they stay in registers.
     const WIDTH_8: usize;
     const NARROW_8: usize;
     /// Vectors of the low bytes of a source, and of the high ones, at a time, over the tower field.
@@ -124,7 +127,7 @@ unsafe fn add<V: Vector, const S: usize>(mut sum: V, terms: [V; S]) -> V {
 
 /// What an engine's `mad8` and `mad16` check before they trust the addresses.
 #[inline(always)]
-fn check(mad: &Mad<'_>, acc_size: usize, step: usize, factor_len: usize) {
+pub(super) fn check(mad: &Mad<'_>, acc_size: usize, step: usize, factor_len: usize) {
     let row_count = mad.row_count();
     let end = mad.start.checked_add(mad.size).expect("within memory");
     assert!(mad.sources.iter().all(|source| end <= source.len()));
@@ -164,6 +167,11 @@ enum Way {
 }
 
 impl<const S: usize> Fetch<S> {
+    /// Nothing is fetched.
+    pub(super) const fn nothing() -> Self {
+        Self { next: [std::ptr::null(); S], size: 1, way: Way::Not }
+    }
+
     /// For sources `first` and following of `sources`, of which `size` bytes are worked on from `start` on.
     #[inline(always)]
     pub(super) fn new(

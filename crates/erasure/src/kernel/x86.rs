@@ -28,6 +28,10 @@ macro_rules! x86_engine {
                     const NARROW: usize = <$vector as Vector>::NARROW_8;
                     // SAFETY: this function is compiled for the vector's instructions.
                     unsafe {
+                        if <$vector as Vector>::KEEPS_MULTIPLIERS {
+                            tiles::mad8::<$vector>(mad);
+                            return;
+                        }
                         match mad.width {
                             Width::Narrow => vector::mad8::<$vector, NARROW>(mad),
                             Width::Wide => vector::mad8::<$vector, WIDE>(mad),
@@ -45,6 +49,10 @@ macro_rules! x86_engine {
                     const WIDE: usize = <$vector as Vector>::WIDTH_16;
                     // SAFETY: this function is compiled for the vector's instructions.
                     unsafe {
+                        if <$vector as Vector>::KEEPS_MULTIPLIERS {
+                            tiles::mad16::<$vector>(mad);
+                            return;
+                        }
                         match mad.width {
                             Width::Narrow => vector::mad16::<$vector, 1>(mad),
                             Width::Wide => vector::mad16::<$vector, WIDE>(mad),
