@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::error::{CodeError, UseError};
 use crate::fields::{Field, LEN_MAX};
+use crate::kernels::Kernel;
 use crate::set::SYMBOLS_MAX;
 use crate::transform::{self, Transform};
 
@@ -135,10 +136,11 @@ impl Code {
         (transform::LOG_MIN..=log).map(new).collect()
     }
 
-    /// The transform for rows of which the last is `last_row`, if it takes less work than their
+    /// The transform for rows of which the last is `last_row`, if it takes the kernel less work than their
     /// elements one by one.
     pub(crate) fn transform(
         &self,
+        kernel: Kernel,
         last_row: usize,
         row_count: usize,
         source_count: usize,
@@ -146,7 +148,7 @@ impl Code {
         let log = (last_row + 1).next_power_of_two().ilog2() as usize;
         let transform = self.transforms.get(log.checked_sub(transform::LOG_MIN)?)?;
         let is_whole = transform.covered == self.data || self.field() == Field::Bytes;
-        let pays = transform.pays(row_count) && source_count >= 2 << log;
+        let pays = transform.pays(kernel, row_count) && source_count >= 2 << log;
         (is_whole && pays).then_some(transform)
     }
 

@@ -76,6 +76,11 @@ impl Kernel {
         matches!(self, Self::Avx2 | Self::Avx2Gfni | Self::Avx512Gfni)
     }
 
+    /// Whether a product is two lookups in tables, several times the work of moving a vector.
+    pub(crate) const fn multiplies_by_lookup(self) -> bool {
+        matches!(self, Self::Avx2)
+    }
+
     /// The kernel itself if the machine has it.
     pub(crate) fn or_portable(self) -> Self {
         if self.is_available() { self } else { Self::Portable }

@@ -26,6 +26,7 @@ use crate::fields::Field;
 use crate::interpolate::Interpolation;
 use crate::kernel;
 use crate::kernel::engine::{Columns, Finish, Job, Numbers, ROWS_MAX, Solve, Transformed, part_of};
+use crate::kernels::Kernel;
 
 /// The most sources of a plan over GF(2^8) that sums each wanted symbol over all of them: up to this number
 /// the sums are kept in registers.
@@ -300,9 +301,14 @@ impl Columns for Syndromes<'_> {
         self.rows.first() == Some(&0)
     }
 
-    fn transform(&self, rows: Range<usize>, source_count: usize) -> Option<Transformed<'_>> {
+    fn transform(
+        &self,
+        kernel: Kernel,
+        rows: Range<usize>,
+        source_count: usize,
+    ) -> Option<Transformed<'_>> {
         let rows = &self.rows[rows];
-        let transform = self.code.transform(*rows.last()?, rows.len(), source_count)?;
+        let transform = self.code.transform(kernel, *rows.last()?, rows.len(), source_count)?;
         let columns = Numbers::List(&self.sources[..source_count]);
         rows.is_sorted().then_some(Transformed { transform, columns, rows: Numbers::List(rows) })
     }

@@ -34,6 +34,7 @@
 //!   Erasure Codes", FOCS 2014.
 
 use crate::fields::Field;
+use crate::kernels::Kernel;
 use crate::tower;
 
 /// The least and the largest transform, by the logarithms of their sizes.
@@ -119,14 +120,17 @@ impl Transform {
         Self { field, log, covered, cosets, evaluation }
     }
 
-    /// Whether the transform computes `row_count` rows faster than they are computed one by one.
-    pub(crate) fn pays(&self, row_count: usize) -> bool {
+    /// Whether the kernel computes `row_count` rows faster by the transform than one by one.
+    pub(crate) fn pays(&self, kernel: Kernel, row_count: usize) -> bool {
         // What a multiplication costs. Over the tower field it is four products by a transform and
         // three by the matrix. And as measured, a transform, which moves its symbols through memory,
         // takes twice as long for each; over GF(2^8), where there is little else to do, four times.
-        let (by_transform, one_by_one) = match self.field {
-            Field::Bytes => (4, 1),
-            Field::Tower => (2 * 4, 3),
+        // Where a product is two lookups, which take longer than the moves, half of that.
+        let (by_transform, one_by_one) = match (self.field, kernel.multiplies_by_lookup()) {
+            (Field::Bytes, false) => (4, 1),
+            (Field::Bytes, true) => (2, 1),
+            (Field::Tower, false) => (2 * 4, 3),
+            (Field::Tower, true) => (4, 3),
         };
         by_transform * (2 + self.log) < 2 * one_by_one * (row_count - 1)
     }

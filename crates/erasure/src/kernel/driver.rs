@@ -70,7 +70,8 @@ pub(super) fn pass<E: Engine>(
 ) {
     assert!(rows.len() <= ROWS_MAX);
     if E::HAS_VECTORS
-        && let Some(transformed) = job.columns.transform(rows.clone(), job.sources.len())
+        && let Some(transformed) =
+            job.columns.transform(choice.kernel, rows.clone(), job.sources.len())
     {
         return by_transform::pass::<E>(choice, job, &transformed, rows, bytes, finish);
     }

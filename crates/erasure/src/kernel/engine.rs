@@ -9,6 +9,7 @@ use std::ops::Range;
 use super::scratch::Scratch;
 use crate::choice::{Choice, RUN, Stores, Width};
 use crate::fields::Field;
+use crate::kernels::Kernel;
 use crate::transform::{FactorsRef, Transform};
 
 /// The most rows of a pass.
@@ -180,8 +181,13 @@ pub(crate) trait Columns {
     /// Whether every element of row 0 is 1.
     fn row_0_is_xor(&self) -> bool;
 
-    /// The transform that gives these rows of `source_count` sources, where that takes less work.
-    fn transform(&self, _rows: Range<usize>, _source_count: usize) -> Option<Transformed<'_>> {
+    /// The transform that gives these rows of `source_count` sources, where that takes the kernel less work.
+    fn transform(
+        &self,
+        _kernel: Kernel,
+        _rows: Range<usize>,
+        _source_count: usize,
+    ) -> Option<Transformed<'_>> {
         None
     }
 }

@@ -188,7 +188,7 @@ pub(crate) fn accumulate(choices: &Choices, job: Job<'_>, into: &mut [&mut [u8]]
 pub(crate) fn choice_for(choices: &Choices, job: Job<'_>, row_count: usize) -> Choice {
     let source_count = job.sources.len();
     let first_pass = 0..row_count.min(ROWS_MAX);
-    if job.columns.transform(first_pass, source_count).is_some() {
+    if job.columns.transform(choices.transform.kernel, first_pass, source_count).is_some() {
         choices.transform
     } else {
         choices.get(Class::of(job.field, source_count, row_count))
