@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use levelhead_erasure::{Choices, Code, DecodePlan, Kernel, Measured, Measurement, Place, measure};
+use levelhead_erasure::{
+    Choices, Class, Code, DecodePlan, Kernel, Measured, Measurement, Place, measure,
+};
 
 use crate::code::{BATCH_COUNT, Cache, Operation, Shape};
 use crate::measure::{Coder, cpu_time, median};
@@ -45,7 +47,13 @@ pub(crate) fn measured(kernels: &[Kernel], cache: Cache) -> Measured {
         Cache::Dram => Place::Memory,
         Cache::Hot => Place::Cache,
     };
-    measure(Measurement { kernels, place, time_max: MEASURING_MAX, clock: &mut cpu_time })
+    measure(Measurement {
+        kernels,
+        place,
+        classes: &Class::ALL,
+        time_max: MEASURING_MAX,
+        clock: &mut cpu_time,
+    })
 }
 
 /// The same as in the programs.

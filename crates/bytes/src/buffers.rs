@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use levelhead_block::{Buf, BufId, Combine, Data, Payload, Piece, Place, Segment};
-use levelhead_erasure::{Choices, multiply, multiply_accumulate};
+use levelhead_erasure::{Choices, add_sum, sum};
 use levelhead_units::{SECTOR_SIZE, Sectors};
 
 use crate::GARBAGE;
+
+/// How many terms of a sum are added in one pass: as many as a kernel can keep the places of.
+const TERMS_AT_ONCE: usize = 16;
 
 /// Buffers by name. A buffer is here, lent to one drive that fills it, or shared with drives that
 /// only read it.
@@ -230,10 +233,7 @@ impl Buffers {
     /// Whether a sum of sectors is zero.
     pub fn is_zero_sum(&self, terms: &[(u8, Place)]) -> bool {
         let mut sum = [0; SECTOR_SIZE];
-        for &(coefficient, place) in terms {
-            let source = &self.bytes(place.buf)[place.sector as usize * SECTOR_SIZE..];
-            multiply_accumulate(self.choices, coefficient, &source[..SECTOR_SIZE], &mut sum);
-        }
+        self.sum_into(terms, &mut sum);
         sum.iter().all(|&byte| byte == 0)
     }
 
@@ -241,20 +241,29 @@ impl Buffers {
     pub fn combine(&mut self, combine: &Combine) {
         let Combine { into, sectors, from } = combine;
         let mut target = self.lend(into.buf);
-        let len = *sectors as usize * SECTOR_SIZE;
-        let target_bytes = target.part_mut(into.sector as usize, *sectors as usize);
-        if from.is_empty() {
-            target_bytes.fill(0);
+        self.sum_into(from, target.part_mut(into.sector as usize, *sectors as usize));
+        self.give_back(into.buf, Data::Buf(target));
+    }
+
+    /// Computes a sum of sectors: of up to [`TERMS_AT_ONCE`] in one pass over the bytes.
+    fn sum_into(&self, terms: &[(u8, Place)], into: &mut [u8]) {
+        if terms.is_empty() {
+            into.fill(0);
         }
-        for (at, &(coefficient, place)) in from.iter().enumerate() {
-            let source = &self.bytes(place.buf)[place.sector as usize * SECTOR_SIZE..][..len];
-            if at == 0 {
-                multiply(self.choices, coefficient, source, target_bytes);
+        for (n, terms) in terms.chunks(TERMS_AT_ONCE).enumerate() {
+            let (mut coefficients, mut sources) = ([0; TERMS_AT_ONCE], [&[][..]; TERMS_AT_ONCE]);
+            for (n, &(coefficient, place)) in terms.iter().enumerate() {
+                let start = place.sector as usize * SECTOR_SIZE;
+                coefficients[n] = coefficient;
+                sources[n] = &self.bytes(place.buf)[start..start + into.len()];
+            }
+            let (coefficients, sources) = (&coefficients[..terms.len()], &sources[..terms.len()]);
+            if n == 0 {
+                sum(self.choices, coefficients, sources, into);
             } else {
-                multiply_accumulate(self.choices, coefficient, source, target_bytes);
+                add_sum(self.choices, coefficients, sources, into);
             }
         }
-        self.give_back(into.buf, Data::Buf(target));
     }
 }
 
@@ -357,6 +366,12 @@ mod tests {
         buffers.combine(&Combine { into: place(ROOM, 2), sectors: 1, from });
         let values = [0, 1, 2].map(|at| buffers.bytes(ROOM)[at * SECTOR_SIZE]);
         assert_eq!(values, [0, 5, 0], "the sum of two equals is nothing");
+        for count in TERMS_AT_ONCE - 1..2 * TERMS_AT_ONCE + 2 {
+            let from = vec![(1, place(CLIENT, 0)); count];
+            buffers.combine(&Combine { into: place(ROOM, 1), sectors: 1, from });
+            let expected = if count % 2 == 0 { 0 } else { 5 };
+            assert_eq!(buffers.bytes(ROOM)[SECTOR_SIZE], expected, "{count} terms");
+        }
         buffers.combine(&Combine { into: place(ROOM, 0), sectors: 2, from: Vec::new() });
         assert_eq!(buffers.bytes(ROOM)[SECTOR_SIZE], 0, "so is the sum of nothing");
     }

@@ -60,7 +60,9 @@ pub enum Stores {
 /// What kind of computation it is: what makes the difference for the choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Up to 16 sources over GF(2^8): a stripe of an array, a part of a codeword.
+    /// One result of up to 16 sources over GF(2^8): what an array computes at a time.
+    One,
+    /// Several results of up to 16 sources over GF(2^8): all redundancy of a stripe, a part of a codeword.
     Few,
     /// More sources over GF(2^8), and up to five results.
     Many,
@@ -73,6 +75,8 @@ pub enum Class {
 /// The choice for each class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choices {
+    /// See [`Class::One`].
+    pub one: Choice,
     /// See [`Class::Few`].
     pub few: Choice,
     /// See [`Class::Many`].
@@ -86,7 +90,7 @@ pub struct Choices {
     pub transform: Choice,
 }
 
-/// The most sources of [`Class::Few`].
+/// The most sources of [`Class::One`] and [`Class::Few`].
 pub(crate) const FEW: usize = 16;
 
 /// The most results of [`Class::Many`].
@@ -94,21 +98,23 @@ const MANY_ROWS: usize = 5;
 
 impl Class {
     /// Every class.
-    pub const ALL: [Self; 4] = [Self::Few, Self::Many, Self::ManyByMany, Self::Tower];
+    pub const ALL: [Self; 5] = [Self::One, Self::Few, Self::Many, Self::ManyByMany, Self::Tower];
 
     /// The class of a computation.
     pub(crate) fn of(field: Field, source_count: usize, row_count: usize) -> Self {
         match field {
             Field::Tower => Self::Tower,
+            Field::Bytes if source_count <= FEW && row_count == 1 => Self::One,
             Field::Bytes if source_count <= FEW => Self::Few,
             Field::Bytes if row_count <= MANY_ROWS => Self::Many,
             Field::Bytes => Self::ManyByMany,
         }
     }
 
-    /// A name: `few`, `many`, `many-by-many`, `tower`.
+    /// A name: `one`, `few`, `many`, `many-by-many`, `tower`.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::One => "one",
             Self::Few => "few",
             Self::Many => "many",
             Self::ManyByMany => "many-by-many",
@@ -121,7 +127,7 @@ impl Choice {
     /// What to take for a class without having measured anything.
     pub const fn of(kernel: Kernel, class: Class) -> Self {
         let (order, width, ahead) = match class {
-            Class::Few => (Order::Together, Width::Wide, 512),
+            Class::One | Class::Few => (Order::Together, Width::Wide, 512),
             Class::Many | Class::ManyByMany | Class::Tower => {
                 (Order::InTurn, Width::Narrow, 16 * RUN)
             }
@@ -139,6 +145,7 @@ impl Choice {
         let mut orders =
             vec![(Order::Together, 0), (Order::Together, 512), (Order::Together, 1024)];
         match class {
+            Class::One => {}
             Class::Few => orders.extend([(Order::InTurn, 0), (Order::InTurn, 2 * RUN)]),
             Class::Many | Class::ManyByMany | Class::Tower => {
                 orders.truncate(2);
@@ -149,13 +156,11 @@ impl Choice {
             for width in [Width::Narrow, Width::Wide] {
                 for stores in [Stores::Cached, Stores::Past] {
                     let choice = Self { kernel, order, width, ahead, stores };
-                    if choice != first {
-                        candidates.push(choice);
-                    }
+                    candidates.push(choice.with_what_matters(class));
                 }
             }
         }
-        candidates
+        unique(candidates)
     }
 }
 
@@ -178,6 +183,13 @@ impl Choice {
             return list;
         }
         let ways = match (class, place) {
+            // What it makes is most often read at once: into the cache.
+            (Class::One, Place::Memory) => vec![
+                (Together, Narrow, 0, Cached),
+                (Together, Wide, 0, Cached),
+                (Together, Narrow, 512, Cached),
+                (Together, Wide, 1024, Cached),
+            ],
             (Class::Few, Place::Memory) => vec![
                 (Together, Narrow, 0, Past),
                 (Together, Narrow, 0, Cached),
@@ -186,7 +198,7 @@ impl Choice {
                 (InTurn, Narrow, 2 * RUN, Past),
                 (InTurn, Wide, 2 * RUN, Past),
             ],
-            (Class::Few, Place::Cache) => {
+            (Class::One | Class::Few, Place::Cache) => {
                 vec![(Together, Narrow, 0, Cached), (Together, Wide, 0, Cached)]
             }
             (Class::Many | Class::ManyByMany | Class::Tower, Place::Memory) => vec![
@@ -203,13 +215,35 @@ impl Choice {
                 (InTurn, Wide, 16 * RUN, Cached),
             ],
         };
-        list.extend(
-            ways.into_iter()
-                .map(|(order, width, ahead, stores)| Self { kernel, order, width, ahead, stores })
-                .filter(|choice| *choice != first),
-        );
-        list
+        list.extend(ways.into_iter().map(|(order, width, ahead, stores)| {
+            Self { kernel, order, width, ahead, stores }.with_what_matters(class)
+        }));
+        unique(list)
     }
+
+    /// The same choice in one form: the width is that of sources in registers, and where a product takes
+    /// lookups, only sums of few sources side by side keep them there.
+    fn with_what_matters(self, class: Class) -> Self {
+        let keeps_sources = match (class, self.order) {
+            (Class::One | Class::Few, Order::Together) => true,
+            (Class::One | Class::Few, Order::InTurn)
+            | (Class::Many | Class::ManyByMany | Class::Tower, _) => {
+                !self.kernel.multiplies_by_lookup()
+            }
+        };
+        Self { width: if keeps_sources { self.width } else { Width::Narrow }, ..self }
+    }
+}
+
+/// The choices in their order, each once.
+fn unique(choices: Vec<Choice>) -> Vec<Choice> {
+    let mut unique: Vec<Choice> = Vec::with_capacity(choices.len());
+    for choice in choices {
+        if !unique.contains(&choice) {
+            unique.push(choice);
+        }
+    }
+    unique
 }
 
 /// Where the data of a computation is when it starts.
@@ -228,6 +262,7 @@ impl Choices {
     /// What to take without having measured anything.
     pub const fn of(kernel: Kernel) -> Self {
         Self {
+            one: Choice::of(kernel, Class::One),
             few: Choice::of(kernel, Class::Few),
             many: Choice::of(kernel, Class::Many),
             many_by_many: Choice::of(kernel, Class::ManyByMany),
@@ -238,8 +273,9 @@ impl Choices {
 
     /// The same with results stored into the cache: for one who reads them soon, as for a checksum.
     pub const fn cached(self) -> Self {
-        let Self { few, many, many_by_many, tower, transform } = self;
+        let Self { one, few, many, many_by_many, tower, transform } = self;
         Self {
+            one: one.cached(),
             few: few.cached(),
             many: many.cached(),
             many_by_many: many_by_many.cached(),
@@ -251,6 +287,7 @@ impl Choices {
     /// The choice for a class.
     pub const fn get(&self, class: Class) -> Choice {
         match class {
+            Class::One => self.one,
             Class::Few => self.few,
             Class::Many => self.many,
             Class::ManyByMany => self.many_by_many,
@@ -261,6 +298,7 @@ impl Choices {
     /// Sets the choice for a class.
     pub fn set(&mut self, class: Class, choice: Choice) {
         match class {
+            Class::One => self.one = choice,
             Class::Few => self.few = choice,
             Class::Many => self.many = choice,
             Class::ManyByMany => self.many_by_many = choice,
@@ -278,7 +316,14 @@ impl From<Kernel> for Choices {
 /// The same for every class and for transforms.
 impl From<Choice> for Choices {
     fn from(choice: Choice) -> Self {
-        Self { few: choice, many: choice, many_by_many: choice, tower: choice, transform: choice }
+        Self {
+            one: choice,
+            few: choice,
+            many: choice,
+            many_by_many: choice,
+            tower: choice,
+            transform: choice,
+        }
     }
 }
 

@@ -91,7 +91,7 @@
 //!   that copy some symbols and compute others may make one list; see [`DecodePlan::run`]).
 //! - R6. Wrong counts, lengths and positions are a [`UseError`], and no buffer has changed then. Only
 //!   what stands for an operator panics, as an index out of range does: `coefficient`, [`SymbolSet`],
-//!   and [`multiply`] and [`multiply_accumulate`] of slices of different lengths.
+//!   and [`sum`] and [`add_sum`] of slices of different lengths.
 //!
 //! # What it leaves out
 //!
@@ -132,7 +132,7 @@ pub use choice::{Choice, Choices, Class, Order, Place, Stores, Width};
 pub use code::Code;
 pub use error::{CodeError, Role, TooFewSymbols, UseError};
 pub use fields::Field;
-pub use kernel::{combine, multiply, multiply_accumulate};
+pub use kernel::{add_sum, combine, sum};
 pub use kernels::{Kernel, UnknownKernel};
 pub use measure::{Measured, MeasuredClass, Measurement, measure};
 pub use operations::Symbol;

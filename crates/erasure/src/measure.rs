@@ -7,7 +7,7 @@
 //! For each class a small computation of its kind is done again and again, by each choice of a short
 //! list in turn, with its buffers out of the caches before. The median of a choice's runs counts, and the
 //! first of the list, which is what is taken unmeasured, is left only for one that is faster by
-//! [`GAIN_MIN`]. Each class has a quarter of the time, and no run begins that would not end in it if it took
+//! [`GAIN_MIN`]. Each class has the same share of the time, and no run begins that would not end in it if it took
 //! twice as long as the same choice's last one; for a choice's first run, as the longest of the others:
 //! on a machine too slow for that, all stays as it was. What takes the processor away in the middle of a
 //! run can make it longer, and so can a kernel that is far slower than one before it.
@@ -44,6 +44,8 @@ pub struct Measurement<'a> {
     pub kernels: &'a [Kernel],
     /// Where the data is.
     pub place: Place,
+    /// What is computed: the other classes keep what is taken unmeasured.
+    pub classes: &'a [Class],
     /// How long all of it may take.
     pub time_max: Duration,
     /// The time since any moment in the past.
@@ -55,24 +57,25 @@ pub struct Measurement<'a> {
 pub struct Measured {
     /// The fastest choice for each class.
     pub choices: Choices,
-    /// What it rests on.
+    /// What it rests on, for each class that was to be measured.
     pub classes: Vec<MeasuredClass>,
     /// How long it took.
     pub took: Duration,
 }
 
-/// Nothing was measured, and the kernel is this one.
-impl From<Kernel> for Measured {
-    fn from(kernel: Kernel) -> Self {
-        let classes = Class::ALL.map(|class| MeasuredClass {
+impl Measured {
+    /// Nothing was measured, and the kernel is this one.
+    pub fn none(kernel: Kernel, classes: &[Class]) -> Self {
+        let of_class = |&class: &Class| MeasuredClass {
             class,
             choice: Choice::of(kernel, class),
             bytes_per_second: None,
             unmeasured_bytes_per_second: None,
             choice_count: 1,
             run_count: 0,
-        });
-        Self { choices: kernel.into(), classes: classes.into(), took: Duration::ZERO }
+        };
+        let classes = classes.iter().map(of_class).collect();
+        Self { choices: kernel.into(), classes, took: Duration::ZERO }
     }
 }
 
@@ -99,18 +102,18 @@ pub struct MeasuredClass {
 ///
 /// If there is no kernel to choose from.
 pub fn measure(measurement: Measurement<'_>) -> Measured {
-    let Measurement { kernels, place, time_max, clock } = measurement;
+    let Measurement { kernels, place, classes: wanted, time_max, clock } = measurement;
     let start = clock();
     let first = *kernels.first().expect("a kernel to choose from");
     if !first.has_vectors() {
-        return first.into();
+        return Measured::none(first, wanted);
     }
     let mut choices = Choices::of(first);
     let mut classes = Vec::new();
     let mut pool = Vec::new();
-    for (n, class) in (1u32..).zip(Class::ALL) {
+    for (n, &class) in (1u32..).zip(wanted) {
         // What one class leaves of its time the others may have.
-        let end = start + time_max * n / Class::ALL.len() as u32;
+        let end = start + time_max * n / wanted.len() as u32;
         let mut list: Vec<Choice> = Vec::new();
         for &kernel in kernels.iter().filter(|kernel| kernel.has_vectors()) {
             list.extend(Choice::shortlist(kernel, class, place));
@@ -132,6 +135,7 @@ struct Trial {
 impl Trial {
     fn of(class: Class) -> Self {
         let (code, sources, repeats) = match class {
+            Class::One => (Code::new(8, 1), 8, 8),
             Class::Few => (Code::new(10, 2), 10, 6),
             Class::Many => (Code::new(64, 3), 64, 1),
             Class::ManyByMany => (Code::new(64, 9), 64, 1),
@@ -273,7 +277,13 @@ mod tests {
     fn measured(time_max: Duration) -> Measured {
         let kernels: Vec<Kernel> = Kernel::available().rev().take(2).collect();
         let (place, mut clock) = (Place::Memory, ticking());
-        measure(Measurement { kernels: &kernels, place, time_max, clock: &mut clock })
+        measure(Measurement {
+            kernels: &kernels,
+            place,
+            classes: &Class::ALL,
+            time_max,
+            clock: &mut clock,
+        })
     }
 
     #[test]
@@ -313,7 +323,13 @@ mod tests {
         let measured = |kernels: &[Kernel]| {
             let (place, mut clock) = (Place::Cache, ticking());
             let time_max = Duration::from_secs(1);
-            measure(Measurement { kernels, place, time_max, clock: &mut clock })
+            measure(Measurement {
+                kernels,
+                place,
+                classes: &Class::ALL,
+                time_max,
+                clock: &mut clock,
+            })
         };
         let portable = measured(&[Kernel::Portable, Kernel::Naive]);
         assert_eq!(portable.choices, Kernel::Portable.into());

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use levelhead_erasure::{Kernel, Measured, Measurement, Place, measure};
+use levelhead_erasure::{Class, Kernel, Measured, Measurement, Place, measure};
 
 /// How long the measurement takes. With a run in which the processor is taken away, which no clock can
 /// foresee, it shall still be done within 20 ms.
@@ -12,32 +12,35 @@ pub const MEASURING_MAX: Duration = Duration::from_millis(16);
 /// How many kernels are compared, the fastest by their instructions; only those with vectors count.
 const KERNEL_COUNT: usize = 2;
 
-/// What was measured, and for which kernels.
-type Kept = Mutex<Option<(Vec<Kernel>, Measured)>>;
+/// What was measured, for which kernels and computations.
+type Kept = Mutex<Option<(Vec<Kernel>, Vec<Class>, Measured)>>;
 
 /// What this process has measured.
 static MEASURED: Kept = Mutex::new(None);
 
-/// The fastest ways of the kernel that was asked for, or of the fastest ones that this processor has. The
-/// first call measures, for at most [`MEASURING_MAX`]; others with the same kernel give what it found.
-pub fn arithmetic(asked: Option<Kernel>) -> Measured {
-    once(&MEASURED, asked, |kernels| {
+/// The fastest ways in which the kernel that was asked for, or the fastest ones that this processor has, do these
+/// computations. The first call measures, for at most [`MEASURING_MAX`]; others that ask for the same give what it
+/// found.
+pub fn arithmetic(asked: Option<Kernel>, classes: &[Class]) -> Measured {
+    once(&MEASURED, asked, classes, |kernels| {
         let start = Instant::now();
         measure(Measurement {
             kernels,
             // What is computed came from a drive or a client a moment ago, past the caches for the
             // most part.
             place: Place::Memory,
+            classes,
             time_max: MEASURING_MAX,
             clock: &mut || start.elapsed(),
         })
     })
 }
 
-/// Measures unless it is kept what was measured last for the same kernels.
+/// Measures unless it is kept what was measured last for the same kernels and computations.
 fn once(
     kept: &Kept,
     asked: Option<Kernel>,
+    classes: &[Class],
     measure: impl FnOnce(&[Kernel]) -> Measured,
 ) -> Measured {
     let kernels: Vec<Kernel> = match asked {
@@ -46,10 +49,10 @@ fn once(
     };
     let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
     match &*kept {
-        Some((of, measured)) if *of == kernels => measured.clone(),
+        Some((of, by, measured)) if *of == kernels && by == classes => measured.clone(),
         Some(_) | None => {
             let measured = measure(&kernels);
-            *kept = Some((kernels, measured.clone()));
+            *kept = Some((kernels, classes.to_vec(), measured.clone()));
             measured
         }
     }
@@ -65,9 +68,9 @@ mod tests {
         let mut given: Vec<Vec<Kernel>> = Vec::new();
         let best = Kernel::best();
         for asked in [None, None, Some(Kernel::Naive), Some(Kernel::Naive), None] {
-            let measured = once(&kept, asked, |kernels| {
+            let measured = once(&kept, asked, &[Class::One], |kernels| {
                 given.push(kernels.to_vec());
-                kernels[0].into()
+                Measured::none(kernels[0], &[Class::One])
             });
             assert_eq!(measured.choices, asked.unwrap_or(best).into());
         }

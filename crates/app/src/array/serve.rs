@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use levelhead_array::{HostOrder, Patience, Policy, VerifySettings};
 use levelhead_block::{BlockService, Done, Request};
-use levelhead_erasure::Kernel;
+use levelhead_erasure::{Class, Kernel};
 use levelhead_host::{
     ArrayHandle, Bound, FastFail, Io, MemberSpec, NumberedEvent, ServeOptions, Take,
 };
@@ -93,7 +93,7 @@ pub fn kernel_help() -> String {
         };
         text.push_str(&format!("  {kernel}{here}\n"));
     }
-    let measured = levelhead_host::arithmetic(None);
+    let measured = levelhead_host::arithmetic(None, &Class::ALL);
     text.push_str(&format!(
         "Measured from memory, in {:.1} ms:\n",
         measured.took.as_secs_f64() * 1e3
@@ -235,7 +235,7 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
         bound: BOUND,
         io: ask.io,
         fast_fail: ask.fast_fail,
-        arithmetic: levelhead_host::arithmetic(ask.kernel),
+        arithmetic: levelhead_host::arithmetic(ask.kernel, &[Class::One]),
         seed: ask.seed,
         patience: patience(ask.lost_after),
         verify: ask.verify,

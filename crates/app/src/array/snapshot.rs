@@ -69,7 +69,7 @@ pub(super) mod tests {
     use std::thread;
 
     use levelhead_array::{HostOrder, Patience, Policy};
-    use levelhead_erasure::Kernel;
+    use levelhead_erasure::{Kernel, Measured};
     use levelhead_host::{
         AssembleOptions, Bound, CreateOptions, FastFail, Io, MemberSpec, ServeOptions, assemble,
         create,
@@ -93,7 +93,7 @@ pub(super) mod tests {
             window: 32,
             order: HostOrder::Elevator,
             io: Io::Threads,
-            arithmetic: Kernel::best().into(),
+            arithmetic: Measured::none(Kernel::best(), &[]),
             bound: Bound { requests: 8, sectors: Sectors::new(1024) },
             seed: 1,
             patience: Patience::DEFAULT,

@@ -109,7 +109,7 @@ fn status_tells_what_an_array_does_while_it_serves() {
     assert_eq!(keys(&status), expected);
     let classes = status["arithmetic"].as_array().unwrap().iter();
     let classes: Vec<&str> = classes.map(|class| class["class"].as_str().unwrap()).collect();
-    assert_eq!(classes, ["few", "many", "many-by-many", "tower"]);
+    assert_eq!(classes, ["one"]);
     assert_eq!((&status["array"], &status["policy"]), (&json!(ARRAY), &json!("assisted")));
     assert_eq!((&status["state"], &status["forced"]), (&json!("degraded"), &json!(false)));
     assert_eq!((&status["size_bytes"], &status["resync"]), (&json!(SIZE), &json!("idle")));

@@ -40,7 +40,7 @@ mod x86;
 use std::ops::Range;
 
 use self::engine::{Columns, Finish, Job, ROWS_MAX, Solve};
-use crate::choice::{Choice, Choices, Class, Order, Stores};
+use crate::choice::{Choice, Choices, Class};
 use crate::error::{Role, UseError};
 use crate::fields::Field;
 use crate::kernels::Kernel;
@@ -106,63 +106,65 @@ pub fn combine(
     Ok(())
 }
 
-/// `into = coefficient * source`, into the cache.
+/// `into = sum of coefficients[n] * sources[n]`, into the cache: each byte of a source is read once, and each
+/// byte of the sum is written once. The sum of no sources is zero.
 ///
 /// # Panics
 ///
-/// If the buffers differ in length.
-pub fn multiply(choices: impl Into<Choices>, coefficient: u8, source: &[u8], into: &mut [u8]) {
-    multiply_into(choices.into(), coefficient, source, into, Finish::Store);
+/// If there is not one coefficient for each source, or the buffers differ in length.
+pub fn sum(choices: impl Into<Choices>, coefficients: &[u8], sources: &[&[u8]], into: &mut [u8]) {
+    sum_into(choices.into(), coefficients, sources, into, Finish::Store);
 }
 
-/// `into ^= coefficient * source`.
+/// `into ^= sum of coefficients[n] * sources[n]`.
 ///
 /// # Panics
 ///
-/// If the buffers differ in length, as when copying from one slice to another.
-pub fn multiply_accumulate(
+/// As [`sum`].
+pub fn add_sum(
     choices: impl Into<Choices>,
-    coefficient: u8,
-    source: &[u8],
+    coefficients: &[u8],
+    sources: &[&[u8]],
     into: &mut [u8],
 ) {
-    multiply_into(choices.into(), coefficient, source, into, Finish::Xor);
+    sum_into(choices.into(), coefficients, sources, into, Finish::Xor);
 }
 
-fn multiply_into(
+fn sum_into(
     choices: Choices,
-    coefficient: u8,
-    source: &[u8],
+    coefficients: &[u8],
+    sources: &[&[u8]],
     into: &mut [u8],
     finish: Finish,
 ) {
-    assert_eq!(source.len(), into.len(), "symbols are of one length");
-    let choice = for_one_source(choices.few);
-    let columns = One([coefficient.into()]);
-    let job = Job { field: Field::Bytes, columns: &columns, sources: &[source] };
-    accumulate(&choice.into(), job, &mut [into], finish);
+    assert_eq!(coefficients.len(), sources.len(), "each source has a coefficient");
+    for source in sources {
+        assert_eq!(source.len(), into.len(), "symbols are of one length");
+    }
+    // What one asks for by itself is most often sent or added to at once.
+    let choices = choices.cached();
+    let job = Job { field: Field::Bytes, columns: &OneRow(coefficients), sources };
+    accumulate(&choices, job, &mut [into], finish);
 }
 
-/// There is nothing to have in turn, and what is one product now is most often a sum soon.
-fn for_one_source(choice: Choice) -> Choice {
-    let ahead = match choice.order {
-        Order::Together => choice.ahead,
-        // It tells runs of several sources, which would be far past the end of most buffers.
-        Order::InTurn => Choice::of(choice.kernel, Class::Few).ahead,
-    };
-    Choice { order: Order::Together, ahead, stores: Stores::Cached, ..choice }
-}
+/// A matrix of a single row.
+struct OneRow<'a>(&'a [u8]);
 
-/// A matrix of a single element.
-struct One([u16; 1]);
-
-impl Columns for One {
-    fn columns<'a>(&'a self, _: Range<usize>, rows: Range<usize>, _: &'a mut [u16]) -> &'a [u16] {
-        &self.0[rows]
+impl Columns for OneRow<'_> {
+    fn columns<'a>(
+        &'a self,
+        sources: Range<usize>,
+        _: Range<usize>,
+        scratch: &'a mut [u16],
+    ) -> &'a [u16] {
+        for (element, &coefficient) in scratch.iter_mut().zip(&self.0[sources]) {
+            *element = coefficient.into();
+        }
+        scratch
     }
 
     fn row_0_is_xor(&self) -> bool {
-        self.0 == [1]
+        self.0.iter().all(|&coefficient| coefficient == 1)
     }
 }
 
@@ -232,22 +234,5 @@ pub(crate) fn check_sizes(
     match sizes.find(|&(_, _, size)| size != expected) {
         Some((role, index, got)) => Err(UseError::Size { role, index, expected, got }),
         None => Ok(expected),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::choice::Width;
-
-    #[test]
-    fn a_single_source_is_fetched_ahead_by_a_distance_and_not_by_runs() {
-        let unmeasured = Choice::of(Kernel::best(), Class::Few);
-        let (width, stores) = (Width::Narrow, Stores::Past);
-        let in_turn = Choice { order: Order::InTurn, ahead: 8192, width, stores, ..unmeasured };
-        let expected = Choice { width, ..unmeasured };
-        assert_eq!(for_one_source(in_turn), expected);
-        let together = Choice { order: Order::Together, ahead: 1024, ..in_turn };
-        assert_eq!(for_one_source(together), Choice { ahead: 1024, ..expected });
     }
 }

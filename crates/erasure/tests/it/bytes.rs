@@ -1,8 +1,6 @@
 //! The kernels agree, and so do the ways to encode; reconstruction gives back what was there.
 
-use levelhead_erasure::{
-    Code, Kernel, Symbol, SymbolSet, TooFewSymbols, combine, multiply, multiply_accumulate,
-};
+use levelhead_erasure::{Code, Kernel, Symbol, SymbolSet, TooFewSymbols, add_sum, combine, sum};
 
 use crate::oracle::{Random, product};
 
@@ -38,7 +36,7 @@ fn the_naive_kernel_multiplies_in_the_field() {
     let every: Vec<u8> = (0..=u8::MAX).collect();
     for coefficient in 0..=u8::MAX {
         let mut into = vec![0xaa; every.len()];
-        multiply(Kernel::Naive, coefficient, &every, &mut into);
+        sum(Kernel::Naive, &[coefficient], &[&every], &mut into);
         assert!(every.iter().zip(&into).all(|(&byte, &into)| into == product(coefficient, byte)));
     }
 }
@@ -57,11 +55,11 @@ fn kernels_agree_for_every_coefficient_length_and_misalignment() {
             all_agree(
                 &format!("{coefficient:#x}, {size} bytes, {from_at} to {into_at}"),
                 |kernel| {
-                    let (mut sum, mut product) = (old.clone(), old.clone());
+                    let (mut added, mut product) = (old.clone(), old.clone());
                     let bytes = into_at..into_at + size;
-                    multiply_accumulate(kernel, coefficient, source, &mut sum[bytes.clone()]);
-                    multiply(kernel, coefficient, source, &mut product[bytes]);
-                    (sum, product)
+                    add_sum(kernel, &[coefficient], &[source], &mut added[bytes.clone()]);
+                    sum(kernel, &[coefficient], &[source], &mut product[bytes]);
+                    (added, product)
                 },
             );
         }
@@ -77,7 +75,7 @@ fn kernels_agree_for_every_pair_of_misalignments() {
             all_agree(&format!("{from_at} to {into_at}"), |kernel| {
                 let mut sum = old.clone();
                 let into = &mut sum[into_at..into_at + 200];
-                multiply_accumulate(kernel, 0x8f, &from[from_at..from_at + 200], into);
+                add_sum(kernel, &[0x8f], &[&from[from_at..from_at + 200]], into);
                 sum
             });
         }
@@ -112,8 +110,8 @@ fn a_wrong_coefficient_changes_the_bytes_of_every_kernel() {
         for coefficient in 0..=u8::MAX {
             for bit in 0..8 {
                 let (mut right, mut wrong) = (vec![0; 200], vec![0; 200]);
-                multiply(kernel, coefficient, &source, &mut right);
-                multiply(kernel, coefficient ^ 1 << bit, &source, &mut wrong);
+                sum(kernel, &[coefficient], &[&source], &mut right);
+                sum(kernel, &[coefficient ^ 1 << bit], &[&source], &mut wrong);
                 assert!(right.iter().zip(&wrong).all(|(right, wrong)| right != wrong));
             }
         }
@@ -294,7 +292,42 @@ fn too_few_symbols_are_named_with_the_number_it_takes() {
 #[test]
 #[should_panic(expected = "symbols are of one length")]
 fn buffers_of_different_lengths_are_a_bug() {
-    multiply_accumulate(Kernel::best(), 1, &[0; 8], &mut [0; 9]);
+    add_sum(Kernel::best(), &[1], &[&[0; 8]], &mut [0; 9]);
+}
+
+#[test]
+#[should_panic(expected = "each source has a coefficient")]
+fn a_source_without_a_coefficient_is_a_bug() {
+    sum(Kernel::best(), &[1], &[&[0; 8], &[0; 8]], &mut [0; 8]);
+}
+
+/// Of any number of sources, on either side of what a kernel keeps the places of, with a coefficient of 1 for all
+/// of them, for some, for none.
+#[test]
+fn sums_are_those_of_products_one_by_one() {
+    let mut random = Random(0x5eed_0022);
+    for count in 0..=40 {
+        for ones in [0, count / 2, count] {
+            let size = 100 + 7 * count;
+            let sources = random_symbols(&mut random, count, size);
+            let coefficients: Vec<u8> =
+                (0..count).map(|n| if n < ones { 1 } else { (n * 37 + 2) as u8 }).collect();
+            let old = random.bytes(size);
+            let (mut expected, mut expected_added) = (vec![0; size], old.clone());
+            for at in 0..size {
+                let terms = sources.iter().zip(&coefficients);
+                let value = terms.fold(0, |sum, (source, &by)| sum ^ product(by, source[at]));
+                (expected[at], expected_added[at]) = (value, old[at] ^ value);
+            }
+            for kernel in Kernel::available() {
+                let (mut into, mut added) = (vec![0xaa; size], old.clone());
+                sum(kernel, &coefficients, &slices(&sources), &mut into);
+                add_sum(kernel, &coefficients, &slices(&sources), &mut added);
+                let context = format!("{kernel}: {count} sources, {ones} of them times 1");
+                assert!(into == expected && added == expected_added, "{context}");
+            }
+        }
+    }
 }
 
 #[test]

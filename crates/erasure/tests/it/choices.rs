@@ -95,7 +95,8 @@ fn check(class: Class, data: usize, redundant: usize, sizes: &[usize]) {
 
 #[test]
 fn every_choice_for_few_sources_gives_the_bytes_of_the_naive_kernel() {
-    check(Class::Few, 1, 1, &[0, 1, 64, 4096]);
+    check(Class::One, 1, 1, &[0, 1, 64, 4096]);
+    check(Class::One, 13, 1, &[1000, 4096]);
     check(Class::Few, 4, 2, &[200, 4096, 4096 + 72]);
     check(Class::Few, 15, 3, &[63, 4096]);
     check(Class::Few, 6, 7, &[1000]);

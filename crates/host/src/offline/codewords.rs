@@ -7,7 +7,7 @@
 //! that is zero but for their sectors, and no code that survives the loss of two drives has one.
 
 use levelhead_array::{Layout, Redundancy, Row, Term};
-use levelhead_erasure::{Kernel, SymbolSet, multiply, multiply_accumulate};
+use levelhead_erasure::{Kernel, SymbolSet, sum};
 use levelhead_units::{DriveIdx, SECTOR_SIZE};
 
 use super::places::Places;
@@ -132,11 +132,7 @@ impl Codewords {
 }
 
 fn combine(kernel: Kernel, places: &Places<'_>, row: Row, terms: &[Term], into: &mut [u8]) {
-    for (at, &(coefficient, symbol)) in terms.iter().enumerate() {
-        let bytes = places.bytes(row, symbol);
-        match at {
-            0 => multiply(kernel, coefficient, bytes, into),
-            _ => multiply_accumulate(kernel, coefficient, bytes, into),
-        }
-    }
+    let coefficients: Vec<u8> = terms.iter().map(|&(coefficient, _)| coefficient).collect();
+    let sources: Vec<&[u8]> = terms.iter().map(|&(_, symbol)| places.bytes(row, symbol)).collect();
+    sum(kernel, &coefficients, &sources, into);
 }

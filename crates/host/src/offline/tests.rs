@@ -12,7 +12,7 @@ use levelhead_block::{
     BlockDevice, BlockService, Buf, Command, Data, Done, Durability, Outcome, Reply, Request,
     SectorSet,
 };
-use levelhead_erasure::Kernel;
+use levelhead_erasure::{Kernel, Measured};
 use levelhead_stats::Streams;
 use levelhead_units::{Extent, Lba, SECTOR_SIZE};
 use tempfile::TempDir;
@@ -62,7 +62,7 @@ impl Shelf {
             window: 4,
             order: HostOrder::Elevator,
             io: Io::Threads,
-            arithmetic: Kernel::best().into(),
+            arithmetic: Measured::none(Kernel::best(), &[]),
             bound: Bound::DEFAULT,
             seed: 1,
             patience: Patience::DEFAULT,

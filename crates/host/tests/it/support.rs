@@ -10,7 +10,7 @@ use levelhead_block::adapter::Waiting;
 use levelhead_block::{
     BlockDevice, BlockService, Buf, Durability, Effort, Outcome, Reply, Request,
 };
-use levelhead_erasure::Kernel;
+use levelhead_erasure::{Kernel, Measured};
 use levelhead_host::{
     ArrayHandle, AssembleOptions, Assembled, Bound, CreateOptions, Created, FastFail, HostError,
     Io, Journaling, MemberSpec, ServeOptions, assemble, create,
@@ -151,7 +151,7 @@ pub(crate) fn options(policy: &str) -> ServeOptions {
         window: 4,
         order,
         io: Io::Best,
-        arithmetic: Kernel::best().into(),
+        arithmetic: Measured::none(Kernel::best(), &[]),
         bound: Bound::DEFAULT,
         seed: 1,
         patience: Patience::DEFAULT,
