@@ -92,7 +92,7 @@ fn apply(listing: &mut Listing, change: &[u8]) {
     let cell = Cell { drive, lba };
     let list = &mut listing.list;
     let before = list.sectors();
-    if change[7] % 2 == 0 {
+    if change[7].is_multiple_of(2) {
         let extent = Extent::new(lba, Sectors::new(1 + u64::from(change[1])));
         let is_new = list.add(drive, extent);
         assert_eq!(is_new, list.sectors() > before);

@@ -12,7 +12,7 @@ use levelhead_array::{Event, HostOrder, Patience, Policy};
 use levelhead_block::{
     BlockService, Buf, Command, Done, Durability, Effort, Outcome, Reply, Request, SectorSet,
 };
-use levelhead_erasure::Kernel;
+use levelhead_erasure::{Kernel, Measured};
 use levelhead_units::{DriveIdx, Extent, Lba, Nanos, Sectors};
 use tempfile::TempDir;
 
@@ -203,7 +203,7 @@ impl Setting {
             window: 4,
             order: HostOrder::Elevator,
             io: Io::Threads,
-            arithmetic: Kernel::Naive.into(),
+            arithmetic: Measured::none(Kernel::Naive, &[]),
             bound,
             seed: 1,
             patience: Patience { silent: Nanos::new(patience.get() / 2), lost: patience },

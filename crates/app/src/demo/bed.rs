@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use levelhead_array::{Content, HostOrder, Patience, Policy, Spec};
 use levelhead_block::{BlockService, Buf, Durability, Request};
 use levelhead_drive::{Profile, QUEUE_DEPTH_MAX};
-use levelhead_erasure::{Kernel, Measured};
+use levelhead_erasure::Kernel;
 use levelhead_host::{
     ArrayHandle, AssembleOptions, Assembled, Bound, CreateOptions, FastFail, Io, MemberSpec, Model,
     ServeOptions, assemble, create,
@@ -207,7 +207,7 @@ impl Bed {
             order: ORDER,
             bound: Bound { requests: 1024, sectors: Sectors::new(1 << 16) },
             io: Io::Best,
-            arithmetic: Measured::none(Kernel::best(), &[]),
+            arithmetic: levelhead_erasure::Measured::none(Kernel::best(), &[]),
             seed: self.seed,
             patience: Patience::DEFAULT,
             on_event: None,

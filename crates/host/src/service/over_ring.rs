@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use levelhead_block::adapter::Waiting;
 use levelhead_block::conformance::{SuiteSettings, check_service};
 use levelhead_block::{BlockDevice, Buf, Durability, Effort, Outcome, Reply};
-use levelhead_erasure::Kernel;
+use levelhead_erasure::{Kernel, Measured};
 use levelhead_units::{Extent, Lba};
 use tempfile::TempDir;
 
@@ -55,7 +55,7 @@ fn bench(folder: TempDir, io: Io) -> Option<Bench> {
         window: 4,
         order: HostOrder::Elevator,
         io,
-        arithmetic: Kernel::Naive.into(),
+        arithmetic: Measured::none(Kernel::Naive, &[]),
         bound: Bound::DEFAULT,
         seed: 1,
         patience: Patience { silent: Nanos::from_secs(1), lost: Nanos::from_secs(2) },

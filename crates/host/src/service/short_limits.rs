@@ -2,7 +2,7 @@
 
 use levelhead_block::adapter::Waiting;
 use levelhead_block::{BlockDevice, Buf, Durability, Effort, Reply};
-use levelhead_erasure::Kernel;
+use levelhead_erasure::{Kernel, Measured};
 use levelhead_units::{Extent, Lba};
 use tempfile::TempDir;
 
@@ -46,7 +46,7 @@ fn bench(spec: &str, manner: Manner) -> Option<Bench> {
         window: 4,
         order: HostOrder::Elevator,
         io: Io::Uring,
-        arithmetic: Kernel::Naive.into(),
+        arithmetic: Measured::none(Kernel::Naive, &[]),
         bound: Bound::DEFAULT,
         seed: 1,
         patience: Patience { silent: Nanos::from_secs(1), lost: Nanos::from_secs(2) },
