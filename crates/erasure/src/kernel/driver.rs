@@ -140,6 +140,8 @@ pub(super) fn accumulate<E: Engine>(
     }
 }
 
+/// Apart, so that jobs that need no room for sums do not pay for it.
+#[inline(never)]
 fn accumulate_by_passes<E: Engine>(
     choice: Choice,
     job: Job<'_>,

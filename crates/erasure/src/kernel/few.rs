@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::engine::{Few, Finish, Job};
-use super::vector::{HALF, Vector};
+use super::vector::{HALF, LINE_SIZE, Vector};
 use crate::choice::{FEW, Stores, Width};
 use crate::tower;
 
@@ -119,6 +119,19 @@ unsafe fn dot8<V: Vector, const M: usize, const B: usize>(dot: Dot<'_>, into: &m
         ahead,
         end: bytes.end,
     };
+    if let (&[source], false) = (&sources[..count], past) {
+        let sole = Sole { source, multipliers: step.multipliers, outs, ahead, bytes };
+        // SAFETY: all buffers reach `bytes.end`, and there are `M` multipliers (checked).
+        unsafe {
+            match (xor_count == 1, finish) {
+                (true, Finish::Xor) => sole8::<V, M, true, true>(&sole),
+                (true, Finish::Store) => sole8::<V, M, true, false>(&sole),
+                (false, Finish::Xor) => sole8::<V, M, false, true>(&sole),
+                (false, Finish::Store) => sole8::<V, M, false, false>(&sole),
+            }
+        }
+        return;
+    }
     let mut at = bytes.start;
     // SAFETY: vectors from `at` on stay below `bytes.end`, which all buffers reach (checked); there are `M`
     // multipliers for each source (checked).
@@ -130,6 +143,59 @@ unsafe fn dot8<V: Vector, const M: usize, const B: usize>(dot: Dot<'_>, into: &m
         while at < bytes.end {
             dot8_step::<V, M, 1>(&step, at);
             at += V::SIZE;
+        }
+    }
+}
+
+/// A single source, whose products go to `M` rows.
+struct Sole<V: Vector, const M: usize> {
+    source: *const u8,
+    /// One for each row.
+    multipliers: *const V::Spread,
+    outs: [*mut u8; M],
+    ahead: usize,
+    bytes: Range<usize>,
+}
+
+/// The products of a single source: its multipliers stay in registers. `ONE`: that of the first row is 1.
+/// `ADD`: what was there is added.
+///
+/// # Safety
+///
+/// As [`dot8`] argues.
+#[inline(always)]
+unsafe fn sole8<V: Vector, const M: usize, const ONE: bool, const ADD: bool>(sole: &Sole<V, M>) {
+    let Sole { source, outs, ahead, ref bytes, .. } = *sole;
+    // SAFETY: as `dot8` argues. What lies `ahead` is within the buffers, or is not fetched.
+    unsafe {
+        let mut multipliers = [sole.multipliers.read(); M];
+        for m in 0..M {
+            multipliers[m] = sole.multipliers.add(m).read();
+        }
+        let mut at = bytes.start;
+        while at < bytes.end {
+            let end = bytes.end.min(at + LINE_SIZE);
+            if ahead > 0 && ahead < bytes.end - at {
+                V::prefetch(source.add(at + ahead));
+                for m in 0..M {
+                    V::prefetch_to_write(outs[m].add(at + ahead));
+                }
+            }
+            while at < end {
+                let operand = V::load(source.add(at));
+                let prepared = operand.prepare();
+                for m in 0..M {
+                    let mut product = match ONE && m == 0 {
+                        true => operand,
+                        false => V::multiply(prepared, multipliers[m]),
+                    };
+                    if ADD {
+                        product = product.xor(V::load(outs[m].add(at)));
+                    }
+                    product.store(outs[m].add(at));
+                }
+                at += V::SIZE;
+            }
         }
     }
 }
