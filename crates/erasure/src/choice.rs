@@ -127,6 +127,9 @@ impl Choice {
     /// What to take for a class without having measured anything.
     pub const fn of(kernel: Kernel, class: Class) -> Self {
         let (order, width, ahead) = match class {
+            Class::One | Class::Few if kernel.multiplies_by_lookup() => {
+                (Order::Together, Width::Narrow, 256)
+            }
             Class::One | Class::Few => (Order::Together, Width::Wide, 512),
             Class::Many | Class::ManyByMany | Class::Tower => {
                 (Order::InTurn, Width::Narrow, 16 * RUN)
@@ -142,8 +145,7 @@ impl Choice {
         if !kernel.has_vectors() {
             return candidates;
         }
-        let mut orders =
-            vec![(Order::Together, 0), (Order::Together, 512), (Order::Together, 1024)];
+        let mut orders = [0, 512, 256, 1024].map(|ahead| (Order::Together, ahead)).to_vec();
         match class {
             Class::One => {}
             Class::Few => orders.extend([(Order::InTurn, 0), (Order::InTurn, 2 * RUN)]),
@@ -186,14 +188,15 @@ impl Choice {
             // What it makes is most often read at once: into the cache.
             (Class::One, Place::Memory) => vec![
                 (Together, Narrow, 0, Cached),
-                (Together, Wide, 0, Cached),
+                (Together, Narrow, 256, Cached),
                 (Together, Narrow, 512, Cached),
-                (Together, Wide, 1024, Cached),
+                (Together, Wide, 0, Cached),
+                (Together, Wide, 256, Cached),
             ],
             (Class::Few, Place::Memory) => vec![
-                (Together, Narrow, 0, Past),
+                (Together, Narrow, 256, Past),
                 (Together, Narrow, 0, Cached),
-                (Together, Wide, 0, Past),
+                (Together, Wide, 256, Cached),
                 (Together, Wide, 512, Past),
                 (InTurn, Narrow, 2 * RUN, Past),
                 (InTurn, Wide, 2 * RUN, Past),
