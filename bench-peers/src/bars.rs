@@ -14,7 +14,7 @@ use crate::row::{Row, text};
 const OF_ISAL: f64 = 1.1;
 const OF_LIMIT_AT_MOST: f64 = 0.95;
 
-/// Of the rate of encoding with as many redundant symbols, for reconstructing so many.
+/// The rate of reconstructing symbols over the rate of encoding as many redundant ones.
 const RECONSTRUCT_OF_ENCODE: f64 = 0.9;
 
 /// Microseconds for the plan of a new erasure pattern.

@@ -34,7 +34,7 @@ impl IsalMatrix {
         let mut coefficients = coefficients.to_vec();
         let mut tables = vec![0; coefficients.len() * TABLE_SIZE];
         let (from, into) = (coefficients.as_mut_ptr(), tables.as_mut_ptr());
-        // SAFETY: there are so many coefficients, and room for a table of each.
+        // SAFETY: there are `rows * columns` coefficients, and room for a table of each.
         unsafe { ffi::ec_init_tables(count(columns), count(rows), from, into) };
         Self { tables, columns, rows, sources: Vec::new(), wanted: Vec::new() }
     }
@@ -51,7 +51,7 @@ impl IsalMatrix {
         let (columns, rows, tables) =
             (count(self.columns), count(self.rows), self.tables.as_mut_ptr());
         let (from, into) = (self.sources.as_mut_ptr(), self.wanted.as_mut_ptr());
-        // SAFETY: the tables are of so many columns and rows, the lists name as many buffers of a
+        // SAFETY: the tables are of `columns` columns and `rows` rows, the lists name as many buffers of a
         // sector each, and those of the sources are only read.
         unsafe { ffi::ec_encode_data(count(SECTOR_SIZE), columns, rows, tables, from, into) };
     }
@@ -199,7 +199,7 @@ macro_rules! mover {
                 match manner.stores {
                     Stores::Past => {
                         for vector in vectors {
-                            // SAFETY: so many bytes are there, at a multiple of their number (checked), and
+                            // SAFETY: the bytes of a vector are there, at a multiple of their number (checked), and
                             // words of any bits are a vector.
                             unsafe {
                                 let value = line.as_ptr().cast::<$vector>().read_unaligned();
@@ -263,9 +263,9 @@ fn read_in(sources: &[&[u8]], manner: Manner) -> [u64; 64] {
     sums
 }
 
-/// Buffers that may be written, for somebody who only reads them.
+/// Buffers that may be written, for a function that only reads them.
 pub(crate) fn shared<'a>(buffers: &'a [&mut [u8]]) -> &'a [&'a [u8]] {
-    // SAFETY: both kinds of reference have one layout, and for as long as this borrow lasts nobody
+    // SAFETY: both kinds of reference have one layout, and for as long as this borrow lasts nothing
     // can write through those that it came from.
     unsafe { slice::from_raw_parts(buffers.as_ptr().cast(), buffers.len()) }
 }

@@ -12,7 +12,7 @@ use crate::code::Cache;
 use crate::kernel::SECTOR_SIZE;
 use crate::pool::Codeword;
 
-/// Somebody who can do the operation.
+/// An implementation that can do the operation.
 pub(crate) trait Coder {
     /// Does it to one codeword.
     fn run(&mut self, codeword: &mut Codeword<'_>);

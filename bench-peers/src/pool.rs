@@ -21,7 +21,7 @@ pub(crate) struct Pool {
 /// How a codeword's symbols are used: by their place in the codeword.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
-    /// Symbols in a codeword, those that nobody uses too.
+    /// Symbols in a codeword, those that are not used too.
     pub(crate) len: usize,
     /// The symbols that are read, in the order they are handed out.
     pub(crate) sources: Vec<usize>,
@@ -29,7 +29,7 @@ pub(crate) struct Layout {
     pub(crate) wanted: Vec<usize>,
 }
 
-/// The buffers of one codeword: sources first, then what is wanted, then what nobody uses.
+/// The buffers of one codeword: sources first, then what is wanted, then what is not used.
 pub(crate) struct Codeword<'a> {
     symbols: Vec<&'a mut [u8]>,
     sources: usize,

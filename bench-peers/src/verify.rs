@@ -101,7 +101,7 @@ fn equal_bytes(
 fn undone(pool: &mut Pool, shape: Shape) -> Result<(), String> {
     for operation in [Operation::Update, Operation::Accumulate] {
         let before = wanted(pool, shape, &operation);
-        let missing = || format!("{shape}: nobody does {operation}");
+        let missing = || format!("{shape}: no peer does {operation}");
         let mut ours = Ours::new(Kernel::best().into(), shape, &operation).ok_or_else(missing)?;
         let mut theirs = Isal::update(shape, &operation).ok_or_else(missing)?;
         run(pool, shape, &operation, &mut ours);

@@ -43,7 +43,7 @@ impl System {
 pub(crate) enum Trouble {
     /// Nothing.
     None,
-    /// On every drive, this share of sectors fails at the first pass; a retry takes so many rotations.
+    /// On every drive, this share of sectors fails at the first pass; a retry takes `rotations`.
     Retries { rate: &'static str, rotations: u32 },
     /// One drive takes ten times as long for everything.
     SlowDrive,

@@ -33,7 +33,7 @@ pub(crate) fn code(shape: Shape) -> Option<Code> {
 }
 
 /// The kernels that have figures, the one chosen here first. The naive one defines the others and
-/// is nobody's competitor.
+/// is compared with no peer.
 pub(crate) fn kernels() -> Vec<Kernel> {
     let best = Kernel::best();
     let others = Kernel::available().filter(|&kernel| kernel != best && kernel != Kernel::Naive);

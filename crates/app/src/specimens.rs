@@ -1,4 +1,4 @@
-//! Pages of commands that take too long for a test, with made-up numbers: to see how they look.
+//! Pages with made-up numbers, to see how they look: of commands that take too long for a test, or measure in real time.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! `levelhead demo`: it cleans up after itself, and all of it where somebody has a minute.
+//! `levelhead demo`: it cleans up after itself, and all of it where `LEVELHEAD_DEMO=1` allows it a minute.
 
 mod support;
 
@@ -36,7 +36,7 @@ fn demo_that_is_interrupted_leaves_nothing_behind() {
     });
 }
 
-/// The rows of the whole demo with these options, and its page; nothing unless somebody has a minute.
+/// The rows of the whole demo with these options, and its page; nothing unless `LEVELHEAD_DEMO=1` allows it a minute.
 fn rows(options: &[&str]) -> Option<(Vec<Value>, String)> {
     if std::env::var_os("LEVELHEAD_DEMO").is_none_or(|value| value != "1") {
         eprintln!("SKIPPED: the demo takes more than a minute; LEVELHEAD_DEMO=1 runs it");

@@ -183,7 +183,7 @@ fn emulated_drive_that_reads_back_what_it_writes_mends_what_was_lost_and_says_so
     }
 }
 
-/// A drive that leaves what it has in memory there until somebody flushes.
+/// A drive that leaves what it has in memory there until it is flushed.
 const FORGETFUL: &str = r#"
     name = "forgetful"
     block_size = 4096

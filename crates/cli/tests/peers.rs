@@ -142,7 +142,7 @@ fn fio(uri: &str, size: &str, report: &str) -> Child {
         .unwrap()
 }
 
-/// The bar of the project: a drive goes in the middle of a load, and nobody notices.
+/// The bar of the project: a drive goes in the middle of a load, and no client notices.
 #[test]
 fn fio_verifies_every_byte_while_a_drive_is_lost() {
     if !(is_there("fio") && is_there("nbdcopy")) {

@@ -34,7 +34,7 @@ fn what_stores_nothing_is_refused() {
     assert!(refused.refusal().starts_with(&format!("cannot look at {missing}: ")));
 }
 
-/// Whoever asks, every value is there, or null with a reason.
+/// Whatever user asks, every value is there, or null with a reason.
 #[test]
 fn every_virtual_disk_of_this_machine_is_known_or_unknown_for_a_reason() {
     let Ok(disks) = fs::read_dir("/sys/block") else {

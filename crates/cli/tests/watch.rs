@@ -3,14 +3,14 @@
 mod support;
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use levelhead_fleet::detect::Kind;
 use levelhead_fleet::watch::{Counters, Group, Member, Saved, Watch};
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::root::{Root, drive};
 use support::watching::{Running, value, watch, watch_command};
@@ -221,6 +221,22 @@ fn drives_are_audited_for_their_role_and_set_after_a_yes_alone() {
         child.stdin.take().unwrap().write_all(answer.as_bytes()).unwrap();
         support::end(child, "--fix")
     };
+    // At the prompt a signal ends it at once, and nothing is set.
+    let mut command = watch_command(&root, &["--fix"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // Open until the end: what closes it answers no.
+    let answers = child.stdin.take();
+    let prompt = "set these? yes or no:\n";
+    let mut asked = vec![0; prompt.len()];
+    child.stderr.as_mut().unwrap().read_exact(&mut asked).unwrap();
+    assert_eq!(str::from_utf8(&asked).unwrap(), prompt);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let said = support::end(child, "--fix at its prompt");
+    drop(answers);
+    assert_eq!(said.code, Some(130), "{said:?}");
+    assert_eq!(said.err, "levelhead: it was stopped before it had changed anything\n");
+    assert!(!root.path().join("bin/smartctl.limit").exists());
     let said = fix("no\n");
     assert!(said.err.ends_with("nothing was set\n"), "{said:?}");
     let text = said.good();
@@ -298,6 +314,10 @@ fn what_cannot_be_is_refused_in_a_sentence_and_leaves_nothing() {
         (&["--groups", &shelf.path("none")], &["none", "No such file"]),
         (&["--record", &file], &[&file, "its first line is not 'ts,group,drive,latency_us,load'"]),
         (&["--record", &shelf.path("no/file")], &["no/file", "its folder is not there"]),
+        (&["--on-event", &shelf.path("none")], &["--on-event", "none: there is no such program"]),
+        (&["--on-event", folder], &[folder, "there is no such program"]),
+        (&["--on-event", &file], &[&file, "the file may not be executed"]),
+        (&["--on-event", "levelhead-none"], &["levelhead-none", "in the folders of PATH"]),
         (&["--state", folder], &[folder, "Is a directory"]),
         (&["--state", "/proc/watch.state"], &["/proc/watch.state", "--state FILE"]),
         (&["--metrics", "here"], &["'here' is no address"]),

@@ -6,7 +6,7 @@ use std::path::Path;
 use levelhead_fleet::events::{EventKind, EventsTable};
 
 use crate::ReadError;
-use crate::lines::Lines;
+use crate::lines::{Lines, all_fields, unquoted};
 
 /// The first line that is written.
 const HEADER: &str = "hour,drive,kind";
@@ -22,7 +22,7 @@ const EVENTS_MAX: usize = 100_000_000;
 pub fn read_events(path: &Path) -> Result<EventsTable, ReadError> {
     let mut lines = Lines::open(path)?;
     let header = lines.next()?.ok_or_else(|| ReadError::of(path, "the file is empty"))?;
-    let names: Vec<String> = header.split(',').map(|name| unquoted(name).to_owned()).collect();
+    let names = all_fields(header);
     let place = |name: &str| {
         let found = names.iter().position(|column| column == name);
         found.ok_or_else(|| ReadError::at(path, 1, format!("there is no column `{name}`")))
@@ -66,11 +66,6 @@ fn event_of(names: &[String], fields: &[&str], places: [usize; 3]) -> Result<Eve
         _ => return Err(format!("kind '{kind}' is neither unplug nor replug")),
     };
     Ok(Event { hour: whole("hour", hour)?, drive: whole("drive", drive)?, kind })
-}
-
-fn unquoted(field: &str) -> &str {
-    let field = field.trim();
-    field.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(field)
 }
 
 /// Writes the first line.

@@ -59,15 +59,24 @@ impl Lines {
     }
 }
 
+/// A field without the blanks and the quotes around it.
+pub(crate) fn unquoted(field: &str) -> &str {
+    let field = field.trim();
+    field.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(field)
+}
+
+/// The fields of a line, however many, without their quotes.
+pub(crate) fn all_fields(line: &str) -> Vec<String> {
+    line.split(',').map(|field| unquoted(field).to_owned()).collect()
+}
+
 /// The fields of a line, without their quotes.
 pub(crate) fn fields<const COUNT: usize>(line: &str) -> Result<[&str; COUNT], String> {
     let mut fields = [""; COUNT];
     let mut count = 0;
     for field in line.split(',') {
         if count < COUNT {
-            let field = field.trim();
-            let inner = field.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-            fields[count] = inner.unwrap_or(field);
+            fields[count] = unquoted(field);
         }
         count += 1;
     }

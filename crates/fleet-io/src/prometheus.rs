@@ -15,7 +15,7 @@ use levelhead_fleet::detect::{Gather, Recording, Sample};
 use serde::Deserialize;
 
 use crate::ReadError;
-use crate::lines::Lines;
+use crate::lines::{Lines, all_fields};
 
 /// The most bytes of an answer.
 const ANSWER_MAX: u64 = 1 << 30;
@@ -46,7 +46,7 @@ impl Members {
     /// A file that cannot be read, one without the columns or without a label, and two rows with equal labels.
     pub fn read(path: &Path) -> Result<Self, ReadError> {
         let mut lines = Lines::open(path)?;
-        let header = lines.next()?.map(split).unwrap_or_default();
+        let header = lines.next()?.map(all_fields).unwrap_or_default();
         let place = |name: &str| {
             let found = header.iter().position(|column| column == name);
             found.ok_or_else(|| ReadError::at(path, 1, format!("there is no column {name}")))
@@ -64,7 +64,7 @@ impl Members {
             if line.is_empty() {
                 continue;
             }
-            let fields = split(line);
+            let fields = all_fields(line);
             let wrong = |why: String| ReadError::at(path, lines.number(), why);
             if fields.len() != header.len() {
                 return Err(wrong(format!("{} fields instead of {}", fields.len(), header.len())));
@@ -87,10 +87,6 @@ impl Members {
             self.labels.iter().map(|label| labels.get(label).cloned()).collect();
         self.members.get(&key?)
     }
-}
-
-fn split(line: &str) -> Vec<String> {
-    line.split(',').map(|field| field.trim().trim_matches('"').to_owned()).collect()
 }
 
 /// What is asked of a server.

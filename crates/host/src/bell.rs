@@ -11,7 +11,7 @@
 //! - L1. What was put into the channel before [`Bell::ring`] is seen by the look after [`Bell::arm`], or a
 //!   byte goes into the pipe.
 //! - L2. At most one byte is written for each time the bell is armed, so that the pipe never fills up and
-//!   whoever rings never waits; and none while the waiter is at work.
+//!   a thread that rings never waits; and none while the waiter is at work.
 
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::sync::atomic::{AtomicBool, Ordering, fence};

@@ -1,15 +1,15 @@
 //! The last events of a running array: numbered, for those who ask later, and for those who wait for
 //! the next one.
 //!
-//! The engine writes, anybody reads, and a reader comes back with the number of the last event that it
+//! The engine writes, any thread reads, and a reader comes back with the number of the last event that it
 //! has seen. So none is read twice, and none is lost unnoticed: what had to make room is counted.
 //!
 //! # Invariants
 //!
 //! - G1. The first event is number 1, and each later one is the number before it plus one.
 //! - G2. At most [`EVENTS_MAX`] are kept: the last ones.
-//! - G3. Once it is closed there are no more events, and nobody waits. It is closed when the engine has
-//!   ended, so whoever waits sees what happened last.
+//! - G3. Once it is closed there are no more events, and no reader waits. It is closed when the engine has
+//!   ended, so a reader that waits sees what happened last.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ use levelhead_units::{Instant, Nanos};
 
 use crate::error::{HostError, fail};
 
-/// So many of the last events are kept for those who ask later.
+/// The number of events, the last ones, that are kept for later readers.
 pub const EVENTS_MAX: usize = 64;
 
 /// Something that happened to an array or to one of its drives, and its number since the array was started.

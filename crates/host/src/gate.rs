@@ -57,7 +57,7 @@ impl Usage {
         self.sectors = self.sectors - sectors;
     }
 
-    /// Whether one more request of so many sectors stays within a bound; one larger than that goes alone.
+    /// Whether one more request of `sectors` stays within a bound; one larger than that goes alone.
     fn has_room(self, sectors: Sectors, bound: Bound) -> bool {
         let fits = self.requests < bound.requests && self.sectors + sectors <= bound.sectors;
         fits || self.requests == 0
@@ -86,7 +86,7 @@ pub(crate) struct Permit {
 pub(crate) enum Asker {
     /// Waits until there is room.
     MayWait,
-    /// Must go on: whoever makes room is this thread itself.
+    /// Must go on: this thread itself makes the room.
     MustGoOn,
 }
 
@@ -96,7 +96,7 @@ impl Gate {
         Self { bound, in_use: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Waits for room for a request with so many sectors. One larger than the bound goes alone.
+    /// Waits for room for a request of `sectors`. One larger than the bound goes alone.
     pub(crate) fn enter(self: &Arc<Self>, sectors: Sectors, kind: Kind, asker: Asker) -> Permit {
         let mut in_use = self.lock();
         while asker == Asker::MayWait && !self.has_room(&in_use, sectors, kind) {
@@ -111,7 +111,7 @@ impl Gate {
         Permit { gate: Arc::clone(self), sectors, kind }
     }
 
-    /// From now on nobody waits: there is nobody left who would make room.
+    /// From now on no thread waits: none is left that would make room.
     pub(crate) fn open(&self) {
         self.lock().is_open = true;
         self.changed.notify_all();

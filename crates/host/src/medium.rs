@@ -19,7 +19,7 @@
 //!
 //! What a tmpfs or a ramfs holds comes and goes at the speed of memory: a read or a write of it never waits
 //! for a disk, unless the machine is so short of memory that it swaps, when every program waits. So
-//! whoever has a command for such a file may carry it out at once; a ring would hand it to a thread of the
+//! a thread that has a command for such a file may carry it out at once; a ring would hand it to a thread of the
 //! kernel's. That a block device is in memory cannot be seen, and the file system its node lies on says
 //! nothing of it.
 //!
@@ -105,7 +105,7 @@ enum Kind {
     Device,
 }
 
-/// What lies at `path` before anybody opens it: `None` if nothing does.
+/// What lies at `path` before it is opened: `None` if nothing does.
 pub(crate) fn identify(path: &Path) -> Result<Option<Identity>, HostError> {
     let name = path.display();
     let metadata = match path.metadata() {
@@ -196,7 +196,7 @@ impl Medium {
         }
     }
 
-    /// Opens what is there for reading alone, whoever else uses it.
+    /// Opens what is there for reading alone, also while other programs use it.
     pub(crate) fn open_to_read(path: &Path) -> Result<Self, HostError> {
         let name = path.display();
         if identify(path)?.is_none() {

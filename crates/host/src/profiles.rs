@@ -11,7 +11,7 @@ use levelhead_units::Bytes;
 use crate::error::{HostError, fail};
 
 /// The most bytes of a profile's file: far more than any drive has figures, and far less than an
-/// image of a drive that somebody names by mistake.
+/// image of a drive that is named by mistake.
 const SIZE_MAX: Bytes = Bytes::new(1 << 20);
 
 /// The profile that comes with the program under this name, or the one that the file of this path

@@ -1,8 +1,8 @@
 //! A file or block device that is only read, as many commands at a time as a drive holds.
 //!
-//! It is opened for reading alone and shares it with whoever else uses it. Past the page cache where the
-//! file system allows it; [`Reader::is_direct`] says so, because through the cache nobody learns what a
-//! disk does.
+//! It is opened for reading alone and shares it with other programs. Past the page cache where the
+//! file system allows it; [`Reader::is_direct`] says so, because reads through the
+//! cache do not show what a disk does.
 
 use std::io;
 use std::path::Path;

@@ -144,7 +144,7 @@ pub(crate) struct Work {
     inside: u32,
     /// How it last failed.
     error: Option<String>,
-    /// Why it was lost, unless somebody wanted that.
+    /// Why it was lost, unless an operator wanted that.
     failure: Option<String>,
     counters: DriveCounters,
     /// When the time inside was last added up.

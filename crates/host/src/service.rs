@@ -4,7 +4,7 @@
 //!
 //! - V1. A request of more than [`PIECE_MAX`] sectors runs in pieces; it is answered once, when the last
 //!   of them has ended.
-//! - V2. Whoever asks for more than the bound waits, unless it is the engine's own thread, which alone
+//! - V2. A client that asks for more than the bound waits, unless it is the engine's own thread, which alone
 //!   can make room: an answer may ask for the next thing.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -155,7 +155,7 @@ impl Assembled {
         let mut engine = Engine::new(parts);
         engine.returning = returning;
         let (left, rest) = mpsc::channel();
-        // Whoever waits for what is left may have gone.
+        // The thread that waits for what is left may have ended.
         let run = move || left.send(engine.run(&inbox)).unwrap_or_default();
         let handle = thread::Builder::new()
             .name("engine".into())
@@ -412,7 +412,7 @@ mod tests {
     use crate::starting::AssembleOptions;
     use crate::status::DriveState;
 
-    /// A drive that keeps what it gets, once it hangs. Nobody may wait for it.
+    /// A drive that keeps what it gets, once it hangs. Nothing may wait for it.
     struct Hanging {
         drive: Box<dyn Member>,
         hangs: Arc<AtomicBool>,
@@ -498,8 +498,8 @@ mod tests {
         Waiting::new(Arc::new(array.clone())).run(vec![request]).pop().unwrap()
     }
 
-    /// E1. A bug of the engine's ends the array: what is asked of it is answered, and whoever waits for its end
-    /// goes on.
+    /// E1. A bug of the engine's ends the array: what is asked of it is answered, and a thread that waits for its
+    /// end goes on.
     #[test]
     fn engine_that_panics_leaves_nothing_waiting() {
         let folder = TempDir::new().unwrap();

@@ -38,7 +38,7 @@ pub enum Which<'a> {
 /// Where the drives of an array were looked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Sought<'a> {
-    /// Among so many that were named.
+    /// Among those that were named, of this number.
     Named(usize),
     /// In these folders.
     Among(&'a [PathBuf]),

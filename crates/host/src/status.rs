@@ -151,7 +151,7 @@ pub enum DriveState {
     CatchingUp,
     /// Not any more, because it failed.
     Failed,
-    /// Not any more, because somebody wanted that.
+    /// Not any more, because an operator wanted that.
     Lost,
     /// It was not there when the array was started.
     Missing,

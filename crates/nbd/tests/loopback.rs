@@ -352,7 +352,7 @@ fn stopping_waits_for_requests_in_flight_and_removes_the_socket() {
             running.stop();
             assert!(is_open.load(Ordering::SeqCst), "it stopped before the service had answered");
         });
-        wait_until("nobody listens", || !path.exists());
+        wait_until("no server listens", || !path.exists());
         is_open.store(true, Ordering::SeqCst);
         held.open();
         stopper.join().unwrap();

@@ -36,6 +36,7 @@ mod polynomial;
 mod readme;
 mod sector;
 mod table;
+mod testbench;
 mod vectors;
 
 pub use emit::{bytes_of_beat, emit, modules};

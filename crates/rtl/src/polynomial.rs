@@ -19,6 +19,7 @@ use levelhead_stats::Rng;
 use crate::engine::{File, Play};
 use crate::hex::{Table, bits_of};
 use crate::pairs::{Network, share};
+use crate::testbench::Testbench;
 
 /// The most redundant symbols. More would be right as well, but sharing their pairs takes long.
 pub(crate) const REDUNDANT_MAX: usize = 64;
@@ -180,14 +181,19 @@ pub(crate) fn vectors(code: &Code, play: Play, rng: &mut Rng, chance: u32) -> Ve
         let remainder = symbols.remainder(&data, code.redundant());
         outs.push(remainder.into_iter().flat_map(|symbol| bits_of(symbol, bits)));
     }
-    let testbench = include_str!("text/polynomial_testbench.sv")
-        .replace("@SEED@", &chance.to_string())
-        .replace("@INS@", &ins.lines.to_string())
-        .replace("@OUTS@", &outs.lines.to_string())
-        .replace("@BEAT@", &(lanes * bits).to_string())
-        .replace("@REMAINDER@", &(code.redundant() * bits).to_string());
+    let testbench = Testbench {
+        engine: include_str!("text/polynomial_side.sv"),
+        ins: ins.lines,
+        in_bits: lanes * bits + 1,
+        in_last: lanes * bits,
+        outs: outs.lines,
+        out_bits: code.redundant() * bits,
+        out: "codeword",
+        others: 0,
+        chance,
+    };
     vec![
-        File { name: "testbench.sv", text: testbench },
+        File { name: "testbench.sv", text: testbench.text() },
         File { name: "in.hex", text: ins.text },
         File { name: "out.hex", text: outs.text },
     ]

@@ -5,6 +5,7 @@ use levelhead_stats::Rng;
 
 use crate::engine::{File, Play};
 use crate::hex::Table;
+use crate::testbench::Testbench;
 
 /// Bytes that the engine takes in a cycle.
 pub(crate) const BEAT_SIZE: usize = 16;
@@ -159,15 +160,23 @@ pub(crate) fn files(code: &Code, size: usize, groups: &[Group], chance: u32) -> 
         }
     }
     let top = if code.field() == Field::Tower { "15" } else { "7" };
-    let testbench = include_str!("text/sector_testbench.sv")
-        .replace("@SEED@", &chance.to_string())
+    let engine = include_str!("text/sector_side.sv")
         .replace("@BEATS_LOG@", &(size / BEAT_SIZE).ilog2().to_string())
         .replace("@COEFFICIENTS@", &coefficients.lines.to_string())
-        .replace("@INS@", &ins.lines.to_string())
-        .replace("@OUTS@", &outs.lines.to_string())
         .replace("@SYMBOL_TOP@", top);
+    let testbench = Testbench {
+        engine: &engine,
+        ins: ins.lines,
+        in_bits: 8 * (BEAT_SIZE + 2),
+        in_last: 8 * (BEAT_SIZE + 1),
+        outs: outs.lines,
+        out_bits: 8 * BEAT_SIZE,
+        out: "beat",
+        others: coefficients.lines,
+        chance,
+    };
     vec![
-        File { name: "testbench.sv", text: testbench },
+        File { name: "testbench.sv", text: testbench.text() },
         File { name: "encoding.hex", text: encoding(code) },
         File { name: "coefficients.hex", text: coefficients.text },
         File { name: "in.hex", text: ins.text },

@@ -17,7 +17,7 @@ use levelhead_units::{Bytes, Sectors};
 use tempfile::TempDir;
 
 use super::load::{self, Measured, Workload};
-use super::{Demo, RUN, Scenario, interrupted};
+use super::{Demo, Scenario, interrupted};
 use crate::{AppError, Progress, Stop, Task, files};
 
 const ARRAY: &str = "eraid:5+1,e=2,chunk=8KiB";
@@ -151,7 +151,7 @@ impl Bed {
         };
         let server = Server::bind(&endpoint, vec![export]).map_err(AppError::trouble)?.start();
         let client = Client::connect(&endpoint, "").map_err(AppError::trouble)?;
-        let measured = load::run(&client, workload, scenario.shape, RUN, stop, task);
+        let measured = load::run(&client, workload, scenario.shape, stop, task);
         drop(client);
         server.stop();
         array.stop().map_err(AppError::trouble)?;

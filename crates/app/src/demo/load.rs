@@ -38,6 +38,7 @@ pub(super) enum Shape {
 /// What is read, and what must be there.
 pub(super) struct Workload {
     streams: Streams,
+    length: Duration,
     extents: Vec<Extent>,
     arrivals: Vec<(Nanos, Extent)>,
 }
@@ -64,7 +65,12 @@ impl Workload {
             arrivals.extend(turns.next().map(|extent| (at, extent)));
             at += gaps.exponential(INTERVAL);
         }
-        Self { streams, extents, arrivals }
+        Self { streams, length, extents, arrivals }
+    }
+
+    /// How long a run lasts.
+    pub(super) fn length(&self) -> Duration {
+        self.length
     }
 
     /// The places, in the order in which they are read, over and over.
@@ -94,12 +100,11 @@ struct Finished {
     data: Data,
 }
 
-/// Runs the load for `length`.
+/// Runs the load for its length.
 pub(super) fn run(
     client: &Client,
     workload: &Workload,
     shape: Shape,
-    length: Duration,
     stop: &Stop,
     task: &dyn Task,
 ) -> Result<Measured, AppError> {
@@ -107,7 +112,7 @@ pub(super) fn run(
     let watch = Watch::start();
     let start = Instant::now();
     let source = Source { client, sender, pending: Arc::default() };
-    let end = start + length;
+    let end = start + workload.length();
     let mut tally = match shape {
         Shape::Open => open(&source, workload, &finished, (start, end), stop, task)?,
         Shape::Closed => closed(&source, workload, &finished, (start, end), stop, task)?,

@@ -5,7 +5,7 @@
 //! policy. Every byte read is compared with what was written.
 //!
 //! ```text
-//!   fill (the files as plain drives)    five runs of 12 s (the same files as emulated drives)
+//!   fill (the files as plain drives)    five runs (the same files as emulated drives)
 //!   write every sector to be read ----> assemble, serve, connect, load, verify, stop
 //!                                                   |
 //!                                       with `compare`: the same in virtual time, for a moment
@@ -41,6 +41,8 @@ pub(crate) use output::specimen;
 pub struct Demo {
     /// What chance is drawn from.
     pub seed: u64,
+    /// How long each of the five runs lasts.
+    pub length: Duration,
     /// Where the files go; the system's folder for temporary files if nowhere else.
     pub folder: Option<PathBuf>,
     /// Whether to show what virtual time predicts, too.
@@ -48,9 +50,6 @@ pub struct Demo {
     /// Where the HTML report goes, if anywhere.
     pub report: Option<PathBuf>,
 }
-
-/// How long a run lasts.
-const RUN: Duration = Duration::from_secs(12);
 
 /// One line of the result.
 #[derive(Debug)]
@@ -111,12 +110,12 @@ pub fn demo(ask: &Demo, stop: &Stop, progress: &dyn Progress) -> Result<Demonstr
         files::check_place(path)?;
     }
     let bed = Bed::make(ask)?;
-    let workload = Workload::draw(bed.size(), Streams::new(ask.seed), RUN);
+    let workload = Workload::draw(bed.size(), Streams::new(ask.seed), ask.length);
     bed.fill(&workload, stop, progress)?;
     let mut rows = Vec::new();
     for scenario in scenarios() {
         let label = format!("{} {}", scenario.name, scenario.policy);
-        let millis = RUN.as_millis() as u64;
+        let millis = ask.length.as_millis() as u64;
         let task = progress.begin(&label, millis);
         let measured = bed.run(&workload, &scenario, stop, task.as_ref())?;
         // Not while the run is on: it would be in its way.
@@ -131,7 +130,7 @@ pub fn demo(ask: &Demo, stop: &Stop, progress: &dyn Progress) -> Result<Demonstr
             lateness: measured.lateness,
         });
     }
-    let demonstrated = Demonstrated::new(ask.seed, bed.describe(), rows);
+    let demonstrated = Demonstrated::new(ask, bed.describe(), rows);
     demonstrated.write_report(ask)?;
     Ok(demonstrated)
 }

@@ -1,17 +1,20 @@
 //! What the demo shows.
 
+use std::time::Duration;
+
 use levelhead_report::{Column, Figure, Page, Table, json};
 use levelhead_units::{Bytes, Nanos};
 use serde::Serialize;
 
 use super::predict::Prediction;
-use super::{Demo, RUN, Row, Sample, compare};
+use super::{Demo, Row, Sample, compare};
 use crate::{AppError, Show, VERSION, files};
 
 /// What the demo has shown.
 #[derive(Debug)]
 pub struct Demonstrated {
     seed: u64,
+    length: Duration,
     bed: String,
     rows: Vec<Row>,
 }
@@ -44,8 +47,8 @@ struct JsonComparison {
 }
 
 impl Demonstrated {
-    pub(super) fn new(seed: u64, bed: String, rows: Vec<Row>) -> Self {
-        Self { seed, bed, rows }
+    pub(super) fn new(ask: &Demo, bed: String, rows: Vec<Row>) -> Self {
+        Self { seed: ask.seed, length: ask.length, bed, rows }
     }
 
     pub(super) fn write_report(&self, ask: &Demo) -> Result<(), AppError> {
@@ -162,7 +165,9 @@ pub(crate) fn specimen() -> Page {
         ("slow-drive", Policy::DEFAULT),
     ];
     let rows = rows.into_iter().enumerate().map(row).collect();
-    Demonstrated::new(7, "Six emulated drives, as the demo has them.".to_owned(), rows).page()
+    let length = Duration::from_secs(12);
+    let ask = Demo { seed: 7, length, folder: None, compare: true, report: None };
+    Demonstrated::new(&ask, "Six emulated drives, as the demo has them.".to_owned(), rows).page()
 }
 
 fn name(row: &Row) -> String {
@@ -189,7 +194,7 @@ impl Show for Demonstrated {
              takes 3 rotations; Poisson, 8 ms.\nslow-drive: one drive takes ten times as long; closed \
              loop, 4 outstanding. Unfinished reads count with their age.\nAll {verified} bytes read \
              ({:.0} MiB) are what was written.\n",
-            RUN.as_secs(),
+            self.length.as_secs(),
             Bytes::new(verified).get() as f64 / (1 << 20) as f64,
         ));
         for sentence in self.sentences() {

@@ -17,8 +17,8 @@ use levelhead_lab::timed::{self, Load};
 use levelhead_stats::Summary;
 use levelhead_units::{Instant, Nanos};
 
+use super::Sample;
 use super::load::{OUTSTANDING, Shape, Workload};
-use super::{RUN, Sample};
 use crate::AppError;
 
 /// The number of runs in virtual time. Each begins `1 / BEGINNINGS` of a revolution after the one before.
@@ -43,7 +43,7 @@ pub(super) fn run(
         Shape::Open => Load::Open(workload.arrivals()),
         Shape::Closed => Load::Closed { extents: workload.extents(), outstanding: OUTSTANDING },
     };
-    let length = Nanos::from_millis(RUN.as_millis() as u64);
+    let length = Nanos::from_millis(workload.length().as_millis() as u64);
     let (mut latencies, mut unfinished, mut runs) = (Vec::new(), 0, Vec::new());
     for beginning in 0..BEGINNINGS {
         let start = begin(settings.profile.rpm(), beginning);

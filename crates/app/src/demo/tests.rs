@@ -11,9 +11,10 @@ use super::*;
 
 /// The whole demo but for its runs.
 fn prepared(seed: u64) -> (Bed, Workload) {
-    let ask = Demo { seed, folder: None, compare: true, report: None };
+    let length = Duration::from_secs(12);
+    let ask = Demo { seed, length, folder: None, compare: true, report: None };
     let bed = Bed::make(&ask).unwrap();
-    let workload = Workload::draw(bed.size(), Streams::new(seed), RUN);
+    let workload = Workload::draw(bed.size(), Streams::new(seed), length);
     (bed, workload)
 }
 

@@ -18,7 +18,7 @@ use std::sync::{Condvar, Mutex};
 use levelhead_fleet::analysis::{Disorder, Kernel, Rules, Scope, Summary};
 use levelhead_fleet::events::{EventsError, EventsKernel, EventsSummary};
 use levelhead_fleet::{Hours, HoursTable};
-use levelhead_fleet_io::hours::{Columns, CsvRows, HoursFile, HoursRows, Ids};
+use levelhead_fleet_io::hours::{Columns, Ids, TableFile};
 use levelhead_fleet_io::read_events;
 
 use crate::files::{check_are_apart, check_can_be_read_again};
@@ -223,16 +223,11 @@ fn disorder(path: &Path, disorder: Disorder) -> AppError {
 /// A file, which each thread opens for itself.
 struct Source<'a> {
     path: &'a Path,
-    table: Table,
+    row_groups: usize,
     /// Its rows, 0 if not known.
     row_count: u64,
     /// The hour of its first row, by which files are ordered.
     begins: Option<i32>,
-}
-
-enum Table {
-    Parquet { row_groups: usize },
-    Csv,
 }
 
 fn open_all(files: &[PathBuf]) -> Result<Vec<Source<'_>>, AppError> {
@@ -243,24 +238,14 @@ fn open_all(files: &[PathBuf]) -> Result<Vec<Source<'_>>, AppError> {
     check_are_apart(files, &[])?;
     for path in files {
         check_can_be_read_again(path)?;
-        let name = path.to_string_lossy();
         let mut table = HoursTable::default();
-        let mut row_count = 0;
-        let source = if name.ends_with(".csv") || name.ends_with(".csv.zst") {
-            let mut rows = CsvRows::open(path, Ids::Numbers).map_err(AppError::usage)?;
-            rows.next(&mut table).map_err(AppError::usage)?;
-            Table::Csv
-        } else {
-            let file = HoursFile::open(path).map_err(AppError::usage)?;
-            let rows = file.part(0..file.row_group_count(), Columns::Slowdown);
-            rows.and_then(|mut rows| rows.next(&mut table)).map_err(AppError::usage)?;
-            row_count = file.row_count();
-            Table::Parquet { row_groups: file.row_group_count() }
-        };
+        let file = TableFile::open(path).map_err(AppError::usage)?;
+        let rows = file.rows(Columns::Slowdown, Ids::Numbers);
+        rows.and_then(|mut rows| rows.next(&mut table)).map_err(AppError::usage)?;
         sources.push(Source {
             path,
-            table: source,
-            row_count,
+            row_groups: file.row_group_count(),
+            row_count: file.row_count().unwrap_or(0),
             begins: table.hour.first().copied(),
         });
     }
@@ -278,21 +263,12 @@ fn parts_of<'a>(sources: &'a [Source<'a>], threads: usize) -> Vec<Part<'a>> {
     let wanted = threads.div_ceil(sources.len());
     let mut parts = Vec::new();
     for source in sources {
-        let groups = match &source.table {
-            Table::Parquet { row_groups } => *row_groups,
-            Table::Csv => 0,
-        };
+        let groups = source.row_groups;
         let count = wanted.min(groups).max(1);
         let cut = |at: usize| at * groups / count;
         parts.extend((0..count).map(|at| Part { source, row_groups: cut(at)..cut(at + 1) }));
     }
     parts
-}
-
-/// The rows of a part, from either kind of file.
-enum Rows<'a> {
-    Parquet(Box<HoursRows<'a>>),
-    Csv(Box<CsvRows>),
 }
 
 impl Part<'_> {
@@ -322,28 +298,13 @@ impl Part<'_> {
         columns: Columns,
         mut take: impl FnMut(Hours<'_>) -> Result<(), AppError>,
     ) -> Result<(), AppError> {
-        let file;
-        let mut rows = match &self.source.table {
-            Table::Parquet { .. } => {
-                file = HoursFile::open(self.source.path).map_err(AppError::usage)?;
-                let rows = file.part(self.row_groups.clone(), columns);
-                Rows::Parquet(Box::new(rows.map_err(AppError::usage)?))
-            }
-            Table::Csv => {
-                let rows = CsvRows::open(self.source.path, Ids::Numbers);
-                Rows::Csv(Box::new(rows.map_err(AppError::usage)?))
-            }
-        };
+        let file = TableFile::open(self.source.path).map_err(AppError::usage)?;
+        let rows = file.part(self.row_groups.clone(), columns, Ids::Numbers);
+        let mut rows = rows.map_err(AppError::usage)?;
         let mut table = HoursTable::default();
-        loop {
-            let is_more = match &mut rows {
-                Rows::Parquet(rows) => rows.next(&mut table),
-                Rows::Csv(rows) => rows.next(&mut table),
-            };
-            if !is_more.map_err(AppError::usage)? {
-                return Ok(());
-            }
+        while rows.next(&mut table).map_err(AppError::usage)? {
             take(table.hours())?;
         }
+        Ok(())
     }
 }

@@ -119,6 +119,9 @@ pub fn watch(ask: &Ask, stop: &Stop, hear: &mut Hear<'_>) -> Result<(), AppError
     if let Some(record) = &ask.record {
         files::check_record(record)?;
     }
+    if let Some(program) = &ask.on_event {
+        programs::check(program)?;
+    }
     let server = ask.metrics.map(Server::bind).transpose().map_err(AppError::usage)?;
     // The last that may be refused: it is the first that is written.
     let _lock = files::lock_state(&ask.state)?;

@@ -1,6 +1,7 @@
 //! `levelhead demo`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use levelhead_app::AppError;
@@ -14,6 +15,9 @@ pub(crate) struct Options {
     /// What chance is drawn from
     #[arg(long, default_value_t = 7, value_parser = values::seed, allow_negative_numbers = true)]
     seed: u64,
+    /// How long each of the five runs lasts, in seconds
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u64).range(1..=3600), allow_negative_numbers = true)]
+    seconds: u64,
     /// Where the emulated drives' files go; a folder of its own is made there and removed again
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
@@ -26,8 +30,9 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
-    let Options { seed, folder, compare, report } = options;
+    let Options { seed, seconds, folder, compare, report } = options;
     let stop = stop_on_signals()?;
-    let ask = Demo { seed, folder, compare, report };
+    let length = Duration::from_secs(seconds);
+    let ask = Demo { seed, length, folder, compare, report };
     output.print(&demo(&ask, &stop, progress::bars(output).as_ref())?)
 }

@@ -12,7 +12,7 @@ use levelhead_metrics::Address;
 use levelhead_units::Nanos;
 
 use crate::printer::{self, Printer};
-use crate::signals::stop_on_signals;
+use crate::signals::{stop_on_signals, stop_once_begun};
 use crate::{Output, values};
 
 #[derive(Args)]
@@ -118,14 +118,19 @@ fn run_fix(host: &Host, output: Output) -> Result<(), AppError> {
     if output.json {
         return Err(AppError::usage("--fix asks before it sets anything, and has no --json"));
     }
-    let stop = stop_on_signals()?;
+    // Until the answer is yes a signal ends it at once: at the prompt nothing else would hear of it.
+    let (stop, begun) = stop_once_begun()?;
     let mut is_wanted = |plan: &Plan| {
         output.print(plan)?;
         if plan.is_empty() {
             return Ok(false);
         }
         crate::say("set these? yes or no:");
-        Ok(answer()? == "yes")
+        let is_yes = answer()? == "yes";
+        if is_yes {
+            begun.note();
+        }
+        Ok(is_yes)
     };
     let fixed = fix(host, &stop, &mut is_wanted)?;
     let Some(fixed) = fixed else {

@@ -75,7 +75,7 @@ fn by_hand(serving: &Serving, verb: &str, drive: &str) {
     levelhead(&["array", verb, serving.control(), drive]).good();
 }
 
-/// Somebody at the control socket.
+/// A client at the control socket.
 struct Asking(BufReader<UnixStream>);
 
 impl Asking {
@@ -232,7 +232,7 @@ fn those_who_follow_leave_room_for_those_who_ask() {
     // Everybody else is served meanwhile, and all of them hear of it.
     by_hand(&serving, "sit-out", "1");
     for asking in &mut following {
-        // Unless it came late there is an empty line first: somebody is still there.
+        // Unless it came late there is an empty line first, which says that the server is there.
         let line = std::iter::repeat_with(|| asking.hear()).find(|line| *line != nothing);
         assert_eq!(Asking::numbers(&line.unwrap()), (vec![2], 0));
     }

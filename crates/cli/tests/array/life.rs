@@ -143,7 +143,7 @@ fn signals_stop_an_array_in_good_order_also_with_clients() {
         assert_eq!(serving.said["remarks"], json!([]), "it was not stopped in good order");
         let client = connect(&shelf.path("nbd.sock"));
         scribble(&client, &mut model, seed);
-        // Somebody who listens at the control socket and never stops asking.
+        // A client that listens at the control socket and never stops asking.
         let mut curious = UnixStream::connect(serving.control()).unwrap();
         curious.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut answers = BufReader::new(curious.try_clone().unwrap()).lines();

@@ -108,7 +108,7 @@ impl Bench {
         self.wait_for("sat-out-by-hand");
         assert_eq!(self.drive()["sits_out"], true);
         let Self { shelf, serving, readers, follower } = self;
-        // From here on nobody reads and no other drive can sit out: nothing more happens.
+        // From here on no client reads and no other drive can sit out: nothing more happens.
         readers.stop();
         let ask = |args: &[&str]| -> Vec<String> {
             let text = levelhead(&[&["array", "events", serving.control()][..], args].concat());

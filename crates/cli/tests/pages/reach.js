@@ -98,8 +98,8 @@ window.lhReach = {
     if (saved.documentElement.namespaceURI !== "http://www.w3.org/2000/svg") return "what is saved has no namespace";
     return saved.querySelectorAll("text").length > 1 && saved.querySelector("style") ? "" : "what is saved is empty";
   },
-  // A coarse grid of average colours of each of the first figures, from a picture of the whole page.
-  grids: async (image, figures) => {
+  // A coarse grid of average colours of each figure, from a picture of the whole page, which is `scale` times as large as it.
+  grids: async (image, figures, scale) => {
     const picture = new Image();
     picture.src = "data:image/png;base64," + image;
     await picture.decode();
@@ -108,25 +108,30 @@ window.lhReach = {
     const context = canvas.getContext("2d", { willReadFrequently: true });
     context.drawImage(picture, 0, 0);
     const COLUMNS = 16, ROWS = 10;
-    return figures.map(({ x, y, width, height }) => {
-      const lines = [];
-      for (let row = 0; row < ROWS; row++) {
-        let line = "";
-        for (let column = 0; column < COLUMNS; column++) {
-          const [w, h] = [Math.max(1, Math.floor(width / COLUMNS)), Math.max(1, Math.floor(height / ROWS))];
-          const { data } = context.getImageData(Math.floor(x + (column * width) / COLUMNS), Math.floor(y + (row * height) / ROWS), w, h);
-          const sum = [0, 0, 0];
-          for (let at = 0; at < data.length; at += 4) for (let c = 0; c < 3; c++) sum[c] += data[at + c];
-          line += sum.map(total => Math.round(total / (data.length / 4)).toString(16).padStart(2, "0")).join("") + " ";
+    return figures.map(figure => {
+      const [left, top, width, height] = [figure.x, figure.y, figure.width, figure.height].map(length => Math.round(length * scale));
+      const { data } = context.getImageData(left, top, width, height);
+      // The average from one pixel to another, of a field that has at least one.
+      const field = (column, row) => {
+        const [across, down] = [[column, COLUMNS, width], [row, ROWS, height]].map(([at, count, length]) => {
+          const from = Math.floor((at * length) / count);
+          return [from, Math.max(from + 1, Math.floor(((at + 1) * length) / count))];
+        });
+        const sum = [0, 0, 0];
+        for (let y = down[0]; y < down[1]; y++) {
+          for (let x = across[0]; x < across[1]; x++) for (let c = 0; c < 3; c++) sum[c] += data[4 * (y * width + x) + c];
         }
-        lines.push(line.trim());
-      }
-      return lines;
+        const count = (across[1] - across[0]) * (down[1] - down[0]);
+        return sum.map(total => Math.round(total / count).toString(16).padStart(2, "0")).join("");
+      };
+      return [...new Array(ROWS).keys()].map(row => [...new Array(COLUMNS).keys()].map(column => field(column, row)).join(" "));
     });
   },
-  figures: () => [...document.querySelectorAll("figure.lh-fig")].slice(0, 6).map(figure => {
+  // Where each figure is that is shown.
+  figures: () => [...document.querySelectorAll("figure.lh-fig")].flatMap(figure => {
     const shown = [...figure.querySelectorAll("svg.lh-figure,.lh-plot")].find(element => element.checkVisibility());
+    if (!shown) return [];
     const box = shown.getBoundingClientRect();
-    return { x: box.left + scrollX, y: box.top + scrollY, width: box.width, height: box.height };
+    return [{ x: box.left + scrollX, y: box.top + scrollY, width: box.width, height: box.height }];
   }),
 };

@@ -1,5 +1,5 @@
-//! What the tests share: the built program run to its end, the same program serving until somebody
-//! stops it, and a folder with drives in it.
+//! What the tests share: the built program run to its end, the same program serving until it
+//! is stopped, and a folder with drives in it.
 //!
 //! Nothing here hopes that some time will do. A server is ready when it has said so, a process has
 //! ended when the system says so, and [`PATIENCE`] only ends tests that would hang.

@@ -8,7 +8,7 @@ use levelhead_fleet::HoursTable;
 use super::ROWS;
 use super::columns::Names;
 use crate::ReadError;
-use crate::lines::Lines;
+use crate::lines::{Lines, unquoted};
 
 /// The columns that must be there, in any order.
 const NEEDED: [&str; 6] = ["hour", "raid", "drive", "latency_us", "ios", "bytes"];
@@ -187,11 +187,6 @@ fn places_of(header: &str) -> Result<Places, String> {
     }
     let [age_hours, model] = KNOWN.map(place);
     Ok(Places { count: names.len(), needed, age_hours: age_hours?, model: model? })
-}
-
-fn unquoted(field: &str) -> &str {
-    let field = field.trim();
-    field.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(field)
 }
 
 fn is_none(text: &str) -> bool {

@@ -1,27 +1,33 @@
 //! Hours tables in files: Parquet and CSV, some rows at a time, only the columns that are asked for.
 //!
 //! ```text
-//!   .parquet --> HoursFile --> parts --> HoursRows --.
-//!                                                    >--> HoursTable, 64 Ki rows at a time
-//!   .csv     --------------------------> CsvRows  --'
+//!   Parquet --> HoursFile --> parts --> HoursRows --.
+//!                                                   >--> HoursTable, 64 Ki rows at a time
+//!   CSV     --------------------------> CsvRows  ---'
 //! ```
+//!
+//! [`TableFile`] is of either kind, and says how many parts it can be cut into.
 //!
 //! A part is a run of row groups, and moves its ends to where a group's hour ends: parts of a file side by side have all of its rows,
 //! each once, and no hour of a group in two of them. Files are described in `docs/formats/hours.md`.
 
 mod columns;
 mod csv;
+mod either;
 mod table;
 #[cfg(test)]
 mod tests;
 mod write;
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use crate::ReadError;
 use crate::lines::Lines;
 
 pub use csv::{CsvRows, Ids, Named};
+pub use either::{TableFile, TableRows};
 pub use table::{HoursFile, HoursRows};
 pub use write::{CSV_HEADER, HoursWriter, ROWS_WRITTEN, write_csv};
 
@@ -43,6 +49,13 @@ pub enum Columns {
     All,
 }
 
+/// Whether a file is read as Parquet: its name ends in `.parquet`, or it begins as such files do. All others are lines of text.
+fn is_parquet(path: &Path) -> bool {
+    let mut first = [0; 4];
+    let mut begins = || File::open(path)?.read_exact(&mut first).map(|()| &first == b"PAR1");
+    path.extension().is_some_and(|ending| ending == "parquet") || begins().unwrap_or(false)
+}
+
 /// Whether a file is an hours table: Parquet with a column `raid`, or text whose first line names one.
 ///
 /// # Errors
@@ -52,7 +65,7 @@ pub fn is_table(path: &Path) -> Result<bool, ReadError> {
     if path.is_dir() {
         return Ok(false);
     }
-    if path.extension().is_some_and(|ending| ending == "parquet") {
+    if is_parquet(path) {
         return Ok(HoursFile::open(path)?.has_column("raid"));
     }
     let header = Lines::open(path)?.next()?.map(|line| line.replace('"', "")).unwrap_or_default();

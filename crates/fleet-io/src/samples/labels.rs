@@ -6,7 +6,7 @@ use std::path::Path;
 use levelhead_fleet::detect::Label;
 
 use crate::ReadError;
-use crate::lines::Lines;
+use crate::lines::{Lines, all_fields};
 
 /// The labels of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Labels {
     /// Fails for what cannot be read, and for a file without the columns.
     pub fn read(path: &Path) -> Result<Self, ReadError> {
         let mut lines = Lines::open(path)?;
-        let header = lines.next()?.map(split).unwrap_or_default();
+        let header = lines.next()?.map(all_fields).unwrap_or_default();
         let place = |name: &str| header.iter().position(|column| column == name);
         let needed = |names: [&str; 2]| {
             let why = || format!("there is no column {} and no {}", names[0], names[1]);
@@ -40,7 +40,7 @@ impl Labels {
             if line.is_empty() {
                 continue;
             }
-            let fields = split(line);
+            let fields = all_fields(line);
             if fields.len() != header.len() {
                 let why = format!("{} fields instead of {}", fields.len(), header.len());
                 return Err(ReadError::at(path, lines.number(), why));
@@ -58,8 +58,4 @@ impl Labels {
         let meant = self.rows.iter().filter(|row| !is_named || is_of(row));
         meant.map(|row| row.label.clone()).collect()
     }
-}
-
-fn split(line: &str) -> Vec<String> {
-    line.split(',').map(|field| field.trim().trim_matches('"').to_owned()).collect()
 }

@@ -218,7 +218,7 @@ fn returned(sense: &[u8]) -> Option<(u8, u8)> {
     let (status, count, lba) = match sense.first()? & 0x7F {
         0x72 | 0x73 => {
             let mut rest = sense.get(8..)?;
-            // Each descriptor is its type, its length, and so many bytes.
+            // Each descriptor is its type, its length, and as many bytes as that says.
             while *rest.first()? != 0x09 {
                 rest = rest.get(2 + usize::from(*rest.get(1)?)..)?;
             }
@@ -264,7 +264,7 @@ fn statistic(page: &[u8], number: u8, at: usize) -> Option<u64> {
     (flags & HAS_AND_VALID == HAS_AND_VALID).then_some(value)
 }
 
-/// Our sectors in so many logical ones of `block` bytes.
+/// Our sectors in `count` logical ones of `block` bytes.
 pub(crate) fn in_sectors(count: u64, block: u64) -> u64 {
     u128::from(count).saturating_mul(block.into()).div_euclid(SECTOR_SIZE as u128) as u64
 }

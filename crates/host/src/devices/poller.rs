@@ -1,7 +1,7 @@
 //! A thread that asks one drive for its counts now and then, and keeps what follows from them where
 //! the engine finds it.
 //!
-//! One thread a drive: a drive that hangs holds up what is known about itself alone. Nobody waits for
+//! One thread a drive: a drive that hangs holds up what is known about itself alone. No other waits for
 //! the thread to end; the end of its channel is its own, once the drive has answered.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};

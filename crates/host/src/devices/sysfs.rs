@@ -50,7 +50,7 @@ pub(crate) enum Attachment {
     Sas,
     /// The kernel's translation to ATA (libata).
     Libata,
-    /// Anybody's: a controller's, a bridge's, another machine's.
+    /// Any other: a controller's, a bridge's, another machine's.
     Other,
 }
 

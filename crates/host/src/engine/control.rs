@@ -68,7 +68,7 @@ impl Engine {
                 self.recording.push(Recording { drive, by, reply });
                 continue;
             };
-            // Whoever asked may have lost interest.
+            // The thread that asked may not wait for it any more.
             drop(reply.send(result));
         }
     }

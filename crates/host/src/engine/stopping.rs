@@ -51,7 +51,7 @@ impl Engine {
         let rest = self.parts.own.rest();
         close(self); // The operator who is told may open the drives at once.
         for reply in stopping {
-            // Whoever asked may have lost interest.
+            // The thread that asked may not wait for it any more.
             drop(reply.send(result.clone()));
         }
         rest

@@ -110,7 +110,7 @@ impl<K: Kernel, T> Driver<K, T> {
         for event in events.drain(..) {
             match event {
                 Event::Ended { name, result } => self.advance(name, result),
-                // Whoever waits looks for what else there is.
+                // The thread that waits looks for what else there is.
                 Event::Woken => {}
             }
         }

@@ -93,7 +93,7 @@ pub(super) enum Step<'a> {
     PastRead { namespace: Namespace, wanted: Wanted, offset: u64, room: &'a mut [u8] },
     /// The same as a SCSI command, from the medium.
     ForcedRead { offset: u64, room: &'a mut [u8] },
-    /// Store the pieces but for so many bytes, from this byte on.
+    /// Store the pieces without their first `skip` bytes, from this byte on.
     Write { offset: u64, pieces: &'a [Piece], skip: usize, durability: Durability },
     /// Make what was written safe.
     Sync,

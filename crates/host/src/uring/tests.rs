@@ -49,7 +49,7 @@ enum Seen {
 enum End {
     /// It has moved all it was asked for.
     Whole,
-    /// It has moved so many sectors.
+    /// It has moved this number of sectors.
     Short(usize),
     /// With an error of the kernel.
     Errno(Errno),

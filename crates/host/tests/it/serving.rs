@@ -456,9 +456,9 @@ fn answer_may_ask_for_the_next_thing() {
     array.stop().unwrap();
 }
 
-/// E1: a mistake on the engine's own thread ends the engine, and nobody waits for it.
+/// E1: a mistake on the engine's own thread ends the engine, and no client waits for it.
 #[test]
-fn engine_that_panics_leaves_nobody_waiting() {
+fn engine_that_panics_leaves_no_client_waiting() {
     let shelf = Shelf::new();
     let members = shelf.emulated(2, 32, "slowdown=10");
     make("raid0:2,chunk=8KiB", &members, CLEAN);

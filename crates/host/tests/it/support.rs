@@ -22,7 +22,7 @@ use tempfile::TempDir;
 /// What is reserved at each end of a drive.
 const END: u64 = 256;
 
-/// The size of a drive with so many sectors of data, in sectors.
+/// The size of a drive with `data` sectors of data, in sectors.
 pub(crate) fn size_for(data: u64) -> u64 {
     let spec = "raid5:2+1,chunk=4KiB".parse().unwrap();
     let holds = |size: &u64| {
@@ -66,7 +66,7 @@ impl Shelf {
         self.dir.path().join(name)
     }
 
-    /// A file with room for so many sectors of data, none of which is zero.
+    /// A file with room for `data` sectors of data, none of which is zero.
     pub(crate) fn file(&self, name: &str, data: u64) -> MemberSpec {
         let path = self.path(name);
         let size = size_for(data);
@@ -81,12 +81,12 @@ impl Shelf {
         self.path(name).display().to_string().parse().unwrap()
     }
 
-    /// So many files, `0.img` and so on.
+    /// `count` files, `0.img` and so on.
     pub(crate) fn files(&self, count: usize, data: u64) -> Vec<MemberSpec> {
         (0..count).map(|at| self.file(&format!("{at}.img"), data)).collect()
     }
 
-    /// So many emulated drives whose files do not exist yet.
+    /// `count` emulated drives whose files do not exist yet.
     pub(crate) fn emulated(&self, count: usize, data: u64, options: &str) -> Vec<MemberSpec> {
         let profile = self.path("fast.toml").display().to_string();
         let size = Bytes::new(size_for(data) * SECTOR_SIZE as u64);

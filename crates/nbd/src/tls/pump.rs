@@ -252,7 +252,7 @@ impl Pump {
 
 /// What came of an attempt to decrypt.
 enum Decrypted {
-    /// So many bytes.
+    /// This number of bytes.
     Some(usize),
     NothingYet,
     /// The other side says no more.

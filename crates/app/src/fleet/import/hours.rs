@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use levelhead_fleet::{HoursTable, MODEL_UNKNOWN};
-use levelhead_fleet_io::hours::{Columns, CsvRows, HoursFile, HoursWriter, Ids, Named};
+use levelhead_fleet_io::hours::{Columns, HoursWriter, Ids, Named, TableFile};
 
 use super::ImportedFleet;
 use crate::{AppError, Progress, files};
@@ -25,24 +25,14 @@ pub(super) fn import(
     let has_texts = paths.len() == 1 && !has_numbers(&paths[0])?;
     for path in paths {
         let mut table = HoursTable::default();
-        let name = path.to_string_lossy();
-        if name.ends_with(".parquet") {
-            let file = HoursFile::open(path).map_err(AppError::usage)?;
-            let rows = file.part(0..file.row_group_count(), Columns::All);
-            let mut rows = rows.map_err(AppError::usage)?;
-            while rows.next(&mut table).map_err(AppError::usage)? {
-                all.add(&table)?;
-                task.reach(all.table.len() as u64);
-            }
-        } else {
-            let ids = if has_texts { Ids::Texts } else { Ids::Numbers };
-            let mut rows = CsvRows::open(path, ids).map_err(AppError::usage)?;
-            while rows.next(&mut table).map_err(AppError::usage)? {
-                all.add(&table)?;
-                task.reach(all.table.len() as u64);
-            }
-            named = rows.named().to_vec();
+        let ids = if has_texts { Ids::Texts } else { Ids::Numbers };
+        let file = TableFile::open(path).map_err(AppError::usage)?;
+        let mut rows = file.rows(Columns::All, ids).map_err(AppError::usage)?;
+        while rows.next(&mut table).map_err(AppError::usage)? {
+            all.add(&table)?;
+            task.reach(all.table.len() as u64);
         }
+        named = rows.named().to_vec();
     }
     drop(task);
     let table = &all.table;
@@ -79,10 +69,8 @@ pub(super) fn import(
 
 /// Whether the first rows of a table have numbers for groups and drives.
 fn has_numbers(path: &Path) -> Result<bool, AppError> {
-    if path.to_string_lossy().ends_with(".parquet") {
-        return Ok(true);
-    }
-    let mut rows = CsvRows::open(path, Ids::Texts).map_err(AppError::usage)?;
+    let file = TableFile::open(path).map_err(AppError::usage)?;
+    let mut rows = file.rows(Columns::Slowdown, Ids::Texts).map_err(AppError::usage)?;
     rows.next(&mut HoursTable::default()).map_err(AppError::usage)?;
     let is_number = |text: &str| text.parse::<i32>().is_ok();
     Ok(rows.named().iter().all(|it| is_number(&it.raid_name) && is_number(&it.drive_name)))
