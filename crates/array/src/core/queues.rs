@@ -191,8 +191,7 @@ impl Core {
 
     /// Lets commands into every drive whose window has room and that is not held for an old request.
     pub(crate) fn dispatch(&mut self, now: Instant) {
-        for at in 0..self.drives.count() {
-            let drive = DriveIdx::from_usize(at);
+        for drive in self.drives.with_work().iter() {
             if !self.drives.has_work(drive) {
                 continue;
             }
