@@ -32,6 +32,6 @@ fn check(workload: Workload, most: usize) {
 /// This is the only test here: another one's thread would allocate meanwhile.
 #[test]
 fn a_request_of_an_array_hour_asks_for_little_memory() {
-    check(Workload::ArrayHour8k, 12_500);
-    check(Workload::ArrayHour40k, 30_000);
+    check(Workload::ArrayHour8k, 11_500);
+    check(Workload::ArrayHour40k, 24_000);
 }
