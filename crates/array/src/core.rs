@@ -41,7 +41,7 @@ use crate::ops::postponed::Postponed;
 use crate::policy::Policy;
 use crate::policy::tau::Share;
 use crate::shape::redundancy::Redundancy;
-use crate::shape::{Area, Layout};
+use crate::shape::{Area, Cell, Layout};
 use crate::verify::promises::Promises;
 use crate::verify::state::Verify;
 use crate::{Content, Settings};
@@ -123,8 +123,10 @@ pub(crate) struct Core {
     pub(crate) promises: Promises,
     /// Reads of a mirror that were begun: its copies take turns.
     pub(crate) turn: u64,
-    /// Room for decisions.
+    /// Room for decisions, kept so that not every read asks for memory.
     shares: Vec<Share>,
+    /// Room for the cells that are asked for at once, for the same reason.
+    cells: Vec<Cell>,
     content: Content,
     /// In boxes, so that little is moved when commands come and go.
     subs: BTreeMap<SubId, Box<Sub>>,
@@ -184,6 +186,7 @@ impl Core {
             promises: Promises::new(count),
             turn: 0,
             shares: Vec::with_capacity(count),
+            cells: Vec::new(),
             content: settings.content,
             subs: BTreeMap::new(),
             sub_next: 0,
@@ -202,8 +205,21 @@ impl Core {
         self.shares = shares;
     }
 
+    /// Room for the cells that a read asks for, to be given back.
+    pub(crate) fn take_cells(&mut self) -> Vec<Cell> {
+        let mut cells = std::mem::take(&mut self.cells);
+        cells.clear();
+        cells
+    }
+
+    pub(crate) fn give_back_cells(&mut self, cells: Vec<Cell>) {
+        self.cells = cells;
+    }
+
     pub(crate) fn note_event(&mut self, event: Option<DriveEvent>) {
-        self.note_events(event);
+        if event.is_some() {
+            self.note_events(event);
+        }
     }
 
     pub(crate) fn note_events(&mut self, events: impl IntoIterator<Item = DriveEvent>) {

@@ -602,10 +602,15 @@ impl Array {
             self.unopened.push(op);
             return;
         }
-        let Some(Op::Locked(start)) = self.ops.remove(&op) else {
-            unreachable!("only a waiting operation is granted its stripes")
+        let start = match self.ops.get(&op) {
+            // Its entry stays: the read takes its place there at once.
+            Some(Op::Locked(Start::Read(wanted))) => Some(Start::Read(*wanted)),
+            _ => match self.ops.remove(&op) {
+                Some(Op::Locked(start)) => Some(start),
+                _ => None,
+            },
         };
-        self.start(now, op, start);
+        self.start(now, op, start.expect("only a waiting operation is granted its stripes"));
     }
 
     fn claim(&mut self, now: Instant, start: Start) -> Option<OpId> {

@@ -211,9 +211,9 @@ impl Drive {
         self.advance(now);
         assert!(self.has_room(), "command {id} submitted to a full queue");
         let geometry = &self.disk.geometry;
-        let target = pass(&command)
-            .map(|(extent, pass)| (geometry.position(geometry.blocks(extent).start), pass));
-        let blocks = pass(&command).map_or(0..0, |(extent, _)| geometry.blocks(extent));
+        let moved = pass(&command).map(|(extent, pass)| (geometry.blocks(extent), pass));
+        let target = moved.as_ref().map(|(blocks, pass)| (geometry.position(blocks.start), *pass));
+        let blocks = moved.map_or(0..0, |(blocks, _)| blocks);
         self.queue.push(Waiting { id, command, origin, submitted: now, target, blocks });
         self.advance(now);
     }
@@ -328,6 +328,12 @@ impl Drive {
         // A command that would end after the death ends as gone.
         let last = death.unwrap_or(now);
         loop {
+            // Most calls come while a command is in service that goes on: it stays where it is.
+            if let (ServiceState::Busy(active), None) = (&self.state, death)
+                && active.completion.ended > last
+            {
+                return;
+            }
             match std::mem::replace(&mut self.state, ServiceState::Idle) {
                 ServiceState::Dead => {
                     self.state = ServiceState::Dead;
@@ -337,10 +343,6 @@ impl Drive {
                     return;
                 }
                 ServiceState::Busy(active) if active.completion.ended > last => {
-                    if death.is_none() {
-                        self.state = ServiceState::Busy(active);
-                        return;
-                    }
                     self.state = ServiceState::Dead;
                     self.bury(active.completion.id, active.submitted);
                 }
@@ -449,9 +451,17 @@ impl Drive {
         let outcome = Outcome::Done { unknown, damaged };
         let ended = self.faults.stall_end(start + total);
         let is_read_back = pass == Pass::Write && self.settings.verify != Verify::Off;
-        let completion = Completion::new(id, outcome, ended).with(total, silent);
-        let completion =
-            Completion { retries: rotations, retrying, is_read_back, after, ..completion };
+        let completion = Completion {
+            id,
+            outcome,
+            ended,
+            retries: rotations,
+            service: total,
+            retrying,
+            silent,
+            is_read_back,
+            after,
+        };
         Active { completion, submitted, effect }
     }
 
@@ -494,8 +504,10 @@ impl Drive {
                 completion.after.extend(again);
             }
         }
-        // What the drive has done on its own came before this.
-        completion.after.splice(0..0, self.verifying.aftermaths.drain(..));
+        if !self.verifying.aftermaths.is_empty() {
+            // What the drive has done on its own came before this.
+            completion.after.splice(0..0, self.verifying.aftermaths.drain(..));
+        }
         self.disk.finish(completion.ended);
         self.give_up();
         self.completions.push_back(completion);

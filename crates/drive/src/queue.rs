@@ -116,7 +116,11 @@ impl Queue {
             [Pass::Read, Pass::Write].map(|pass| mechanics.overheads.on_medium(pass, last));
         let (mut best, mut best_key) = (0, f64::INFINITY);
         for (at, waiting) in self.waiting.iter().enumerate() {
-            let credit = age_weight * now.saturating_since(waiting.submitted).get() as f64;
+            let credit = if age_weight > 0.0 {
+                age_weight * now.saturating_since(waiting.submitted).get() as f64
+            } else {
+                0.0
+            };
             let Some((position, pass)) = choice.movement(waiting) else {
                 // It begins at once.
                 if -credit < best_key {
@@ -144,12 +148,11 @@ impl Choice<'_> {
     #[inline]
     fn movement<'w>(&self, waiting: &'w Waiting) -> Option<&'w (BlockPosition, Pass)> {
         let target = waiting.target.as_ref()?;
+        let Some(cache) = self.cache else { return Some(target) };
         // A durable write goes past the memory, and so does a read of the medium.
         let is_near = !is_durable(&waiting.command)
             && !is_of_medium(&waiting.command)
-            && self
-                .cache
-                .is_some_and(|cache| cache.is_near(&waiting.blocks, target.1 == Pass::Read));
+            && cache.is_near(&waiting.blocks, target.1 == Pass::Read);
         (!is_near).then_some(target)
     }
 }

@@ -138,4 +138,4 @@ pub use measure::{Measured, MeasuredClass, Measurement, measure};
 pub use operations::Symbol;
 pub use plan::DecodePlan;
 pub use rows::Rows;
-pub use set::SymbolSet;
+pub use set::{SymbolSet, Symbols};

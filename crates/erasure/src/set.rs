@@ -20,6 +20,7 @@ impl SymbolSet {
     /// # Panics
     ///
     /// If `count` is more than 256.
+    #[inline]
     pub fn first(count: usize) -> Self {
         assert!(count <= SYMBOLS_MAX, "a codeword has at most 256 symbols");
         let word = |idx: usize| match count.saturating_sub(idx * 64) {
@@ -65,13 +66,15 @@ impl SymbolSet {
     /// How many symbols are in the set.
     #[inline]
     pub fn len(&self) -> usize {
-        self.0.iter().map(|word| word.count_ones() as usize).sum()
+        // Most sets are of short codewords: words without a symbol are not counted bit by bit.
+        let filled = self.0.iter().filter(|&&word| word != 0);
+        filled.map(|word| word.count_ones() as usize).sum()
     }
 
     /// Whether no symbol is in the set.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        *self == Self::EMPTY
+        self.0.iter().fold(0, |all, word| all | word) == 0
     }
 
     /// The symbols in both sets.
@@ -96,21 +99,50 @@ impl SymbolSet {
     }
 
     /// The symbols, lowest first.
-    pub fn iter(&self) -> impl Iterator<Item = usize> + use<> {
-        self.0.into_iter().enumerate().flat_map(|(word, mut bits)| {
-            std::iter::from_fn(move || {
-                let bit = bits.trailing_zeros() as usize;
-                bits &= bits.wrapping_sub(1);
-                (bit < 64).then_some(word * 64 + bit)
-            })
-        })
+    #[inline]
+    pub fn iter(&self) -> Symbols {
+        Symbols { left: *self, word: 0 }
     }
 }
+
+/// The symbols of a set, lowest first: [`SymbolSet::iter`].
+#[derive(Clone, Debug)]
+pub struct Symbols {
+    left: SymbolSet,
+    /// The first word of the set that may have a symbol left.
+    word: usize,
+}
+
+impl Iterator for Symbols {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        while let Some(bits) = self.left.0.get_mut(self.word) {
+            if *bits != 0 {
+                let bit = bits.trailing_zeros() as usize;
+                *bits &= *bits - 1;
+                return Some(self.word * 64 + bit);
+            }
+            self.word += 1;
+        }
+        None
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.left.len();
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Symbols {}
 
 impl FromIterator<usize> for SymbolSet {
     /// # Panics
     ///
     /// If a symbol is not below 256.
+    #[inline]
     fn from_iter<I: IntoIterator<Item = usize>>(symbols: I) -> Self {
         symbols.into_iter().fold(Self::EMPTY, Self::with)
     }

@@ -335,7 +335,7 @@ impl Replay<'_> {
         if let Some(keeper) = &mut self.keeper {
             self.world.trail.take().into_iter().for_each(|step| keeper.note(step));
         }
-        for (at, answer) in self.world.take_answers() {
+        for (at, answer) in self.world.drain_answers() {
             let index = answer.request.0;
             if let Some(keeper) = &mut self.keeper {
                 keeper.answer(index, at);

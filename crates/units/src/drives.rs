@@ -11,17 +11,20 @@ impl DriveIdx {
     pub const MAX: u8 = 64;
 
     /// The drive in place `idx`.
+    #[inline]
     pub const fn new(idx: u8) -> Self {
         assert!(idx < Self::MAX);
         Self(idx)
     }
 
     /// The drive in place `idx`, for loops over vectors with one entry per drive.
+    #[inline]
     pub fn from_usize(idx: usize) -> Self {
         Self::new(u8::try_from(idx).expect("a drive index fits a byte"))
     }
 
     /// The place as an index into a vector with one entry per drive.
+    #[inline]
     pub const fn as_usize(self) -> usize {
         self.0 as usize
     }
@@ -44,51 +47,60 @@ impl DriveSet {
     pub const EMPTY: Self = Self(0);
 
     /// The drives in places 0 to `count - 1`.
+    #[inline]
     pub const fn first(count: u8) -> Self {
         assert!(count <= DriveIdx::MAX);
         Self(if count == DriveIdx::MAX { u64::MAX } else { (1 << count) - 1 })
     }
 
     /// Whether `drive` is in the set.
+    #[inline]
     pub const fn contains(self, drive: DriveIdx) -> bool {
         self.0 & (1 << drive.0) != 0
     }
 
     /// How many drives are in the set.
+    #[inline]
     pub const fn len(self) -> u32 {
         self.0.count_ones()
     }
 
     /// Whether no drive is in the set.
+    #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// The set and `drive`.
     #[must_use]
+    #[inline]
     pub const fn with(self, drive: DriveIdx) -> Self {
         Self(self.0 | 1 << drive.0)
     }
 
     /// The drives in both sets.
     #[must_use]
+    #[inline]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
     /// The drives in either set.
     #[must_use]
+    #[inline]
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// The drives in this set and not in `other`.
     #[must_use]
+    #[inline]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
     /// The drives, lowest first.
+    #[inline]
     pub fn iter(self) -> impl Iterator<Item = DriveIdx> {
         let mut bits = self.0;
         std::iter::from_fn(move || {

@@ -32,11 +32,13 @@ impl Lba {
     pub const ZERO: Self = Self(0);
 
     /// Sector number `lba`.
+    #[inline]
     pub const fn new(lba: u64) -> Self {
         Self(lba)
     }
 
     /// The sector's number.
+    #[inline]
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -47,16 +49,19 @@ impl Sectors {
     pub const ZERO: Self = Self(0);
 
     /// `count` sectors.
+    #[inline]
     pub const fn new(count: u64) -> Self {
         Self(count)
     }
 
     /// How many.
+    #[inline]
     pub const fn get(self) -> u64 {
         self.0
     }
 
     /// How many, as an index into memory.
+    #[inline]
     pub const fn as_usize(self) -> usize {
         self.0 as usize
     }
@@ -68,6 +73,7 @@ impl Sectors {
 
     /// `self - rhs`, or zero where that would be negative.
     #[must_use]
+    #[inline]
     pub const fn saturating_sub(self, rhs: Self) -> Self {
         Self(self.0.saturating_sub(rhs.0))
     }
@@ -77,11 +83,13 @@ const _: () = assert!(size_of::<usize>() == 8, "sector counts are used as indice
 
 impl Bytes {
     /// `count` bytes.
+    #[inline]
     pub const fn new(count: u64) -> Self {
         Self(count)
     }
 
     /// How many.
+    #[inline]
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -104,26 +112,31 @@ impl Bytes {
 
 impl Extent {
     /// `sectors` sectors from `lba` on.
+    #[inline]
     pub const fn new(lba: Lba, sectors: Sectors) -> Self {
         Self { lba, sectors }
     }
 
     /// The first sector after it.
+    #[inline]
     pub fn end(self) -> Lba {
         self.lba + self.sectors
     }
 
     /// Whether `lba` is one of its sectors.
+    #[inline]
     pub fn contains(self, lba: Lba) -> bool {
         self.lba <= lba && lba < self.end()
     }
 
     /// Whether it lies on a device of `size` sectors.
+    #[inline]
     pub fn fits(self, size: Sectors) -> bool {
         self.lba.0.checked_add(self.sectors.0).is_some_and(|end| end <= size.0)
     }
 
     /// Its sectors' addresses, in order.
+    #[inline]
     pub fn iter(self) -> impl Iterator<Item = Lba> {
         (self.lba.0..self.end().0).map(Lba)
     }
@@ -131,6 +144,7 @@ impl Extent {
 
 impl Add<Sectors> for Lba {
     type Output = Self;
+    #[inline]
     fn add(self, rhs: Sectors) -> Self {
         Self(self.0.checked_add(rhs.0).expect("addresses stay below 2^64 sectors"))
     }
@@ -138,6 +152,7 @@ impl Add<Sectors> for Lba {
 
 impl Sub for Lba {
     type Output = Sectors;
+    #[inline]
     fn sub(self, rhs: Self) -> Sectors {
         Sectors(self.0.checked_sub(rhs.0).expect("a distance runs from low to high"))
     }
@@ -145,12 +160,14 @@ impl Sub for Lba {
 
 impl Add for Sectors {
     type Output = Self;
+    #[inline]
     fn add(self, rhs: Self) -> Self {
         Self(self.0.checked_add(rhs.0).expect("sizes stay below 2^64 sectors"))
     }
 }
 
 impl AddAssign for Sectors {
+    #[inline]
     fn add_assign(&mut self, rhs: Self) {
         *self = *self + rhs;
     }
@@ -158,6 +175,7 @@ impl AddAssign for Sectors {
 
 impl Sub for Sectors {
     type Output = Self;
+    #[inline]
     fn sub(self, rhs: Self) -> Self {
         Self(self.0.checked_sub(rhs.0).expect("a size is not negative"))
     }
@@ -165,6 +183,7 @@ impl Sub for Sectors {
 
 impl Mul<u64> for Sectors {
     type Output = Self;
+    #[inline]
     fn mul(self, rhs: u64) -> Self {
         Self(self.0.checked_mul(rhs).expect("sizes stay below 2^64 sectors"))
     }

@@ -17,16 +17,19 @@ impl Instant {
     pub const ZERO: Self = Self(0);
 
     /// `nanos` nanoseconds after the run began.
+    #[inline]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
     /// Nanoseconds since the run began.
+    #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
     /// How long ago `earlier` was, or nothing if it is still to come.
+    #[inline]
     pub const fn saturating_since(self, earlier: Self) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
     }
@@ -37,6 +40,7 @@ impl Nanos {
     pub const ZERO: Self = Self(0);
 
     /// A length given in nanoseconds.
+    #[inline]
     pub const fn new(nanos: u64) -> Self {
         Self(nanos)
     }
@@ -66,6 +70,7 @@ impl Nanos {
     }
 
     /// The length in nanoseconds.
+    #[inline]
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -76,12 +81,14 @@ impl Nanos {
     }
 
     /// The length in seconds and parts of them.
+    #[inline]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
     /// `self - rhs`, or nothing where that would be negative.
     #[must_use]
+    #[inline]
     pub const fn saturating_sub(self, rhs: Self) -> Self {
         Self(self.0.saturating_sub(rhs.0))
     }
@@ -89,6 +96,7 @@ impl Nanos {
 
 impl Add<Nanos> for Instant {
     type Output = Self;
+    #[inline]
     fn add(self, rhs: Nanos) -> Self {
         Self(self.0.checked_add(rhs.0).expect("a run lasts less than 584 years"))
     }
@@ -96,6 +104,7 @@ impl Add<Nanos> for Instant {
 
 impl Sub for Instant {
     type Output = Nanos;
+    #[inline]
     fn sub(self, rhs: Self) -> Nanos {
         Nanos(self.0.checked_sub(rhs.0).expect("time does not run backwards"))
     }
@@ -103,12 +112,14 @@ impl Sub for Instant {
 
 impl Add for Nanos {
     type Output = Self;
+    #[inline]
     fn add(self, rhs: Self) -> Self {
         Self(self.0.checked_add(rhs.0).expect("a run lasts less than 584 years"))
     }
 }
 
 impl AddAssign for Nanos {
+    #[inline]
     fn add_assign(&mut self, rhs: Self) {
         *self = *self + rhs;
     }
@@ -116,6 +127,7 @@ impl AddAssign for Nanos {
 
 impl Sub for Nanos {
     type Output = Self;
+    #[inline]
     fn sub(self, rhs: Self) -> Self {
         Self(self.0.checked_sub(rhs.0).expect("a length is not negative"))
     }
@@ -123,6 +135,7 @@ impl Sub for Nanos {
 
 impl Mul<u64> for Nanos {
     type Output = Self;
+    #[inline]
     fn mul(self, rhs: u64) -> Self {
         Self(self.0.checked_mul(rhs).expect("a run lasts less than 584 years"))
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use levelhead_block::{BufId, Command, Effort, Outcome, Place, Segment};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
-use super::sub::{ended_read, failed, submit};
+use super::sub::{Segments, ended_read, failed, submit};
 use super::{Core, Enqueue, ForComing, OpId, Purpose, Sub, Written};
 use crate::action::{Action, SubId, Submit};
 use crate::background::copied::{Coming, Course, What};
@@ -128,7 +128,7 @@ impl Core {
             purpose,
             drive,
             command,
-            segments,
+            segments: Segments::List(segments),
             origin,
             fate,
             since,
@@ -191,8 +191,7 @@ impl Core {
 
     /// Lets commands into every drive whose window has room and that is not held for an old request.
     pub(crate) fn dispatch(&mut self, now: Instant) {
-        for at in 0..self.drives.count() {
-            let drive = DriveIdx::from_usize(at);
+        for drive in self.drives.with_work().iter() {
             if !self.drives.has_work(drive) {
                 continue;
             }
@@ -281,8 +280,8 @@ impl Core {
     }
 
     /// A command inside a drive, as the drive gets it, and what it is for.
-    pub(crate) fn submit_of(&self, sub: SubId) -> Option<(Submit, Purpose)> {
-        let state = self.subs.get(&sub)?;
+    pub(crate) fn submit_of(&mut self, sub: SubId) -> Option<(Submit, Purpose)> {
+        let state = self.subs.get_mut(&sub)?;
         assert!(state.started.is_some(), "P1: {sub:?} is not inside its drive");
         Some((submit(&self.area, sub, state), state.purpose))
     }
@@ -335,7 +334,7 @@ impl Core {
             && !is_mend(&self.verify, &state)
         {
             let is_awaited = state.since.is_some() || state.purpose == Purpose::Place;
-            let sent = Sent { segments: &state.segments, is_awaited };
+            let sent = Sent { segments: state.segments.as_slice(), is_awaited };
             self.verify.note_written(now, drive);
             self.keep_written(drive, extent, &sent);
         }

@@ -16,7 +16,7 @@ pub(crate) struct Sub {
     pub(crate) purpose: Purpose,
     pub(crate) drive: DriveIdx,
     pub(crate) command: Command,
-    pub(super) segments: Vec<Segment>,
+    pub(super) segments: Segments,
     pub(super) origin: u64,
     pub(super) fate: Fate,
     pub(super) since: Option<Instant>,
@@ -30,6 +30,38 @@ pub(crate) struct Sub {
     pub(super) is_orphan: bool,
     /// Whether it was refused: what it takes says nothing.
     pub(super) is_refused: bool,
+}
+
+/// The pieces of buffers that a command is about.
+#[derive(Clone, Debug)]
+pub(crate) enum Segments {
+    /// As they came.
+    List(Vec<Segment>),
+    /// The only one, while the list is the drive's: nearly every command has one, and no second list is made then.
+    One(Segment),
+}
+
+impl Segments {
+    pub(super) fn as_slice(&self) -> &[Segment] {
+        match self {
+            Self::List(list) => list,
+            Self::One(segment) => std::slice::from_ref(segment),
+        }
+    }
+
+    /// The list for the drive.
+    pub(super) fn give(&mut self) -> Vec<Segment> {
+        match self {
+            Self::List(list) if list.len() == 1 => {
+                let one = Self::One(list[0]);
+                match std::mem::replace(self, one) {
+                    Self::List(list) => list,
+                    Self::One(segment) => vec![segment],
+                }
+            }
+            Self::List(_) | Self::One(_) => self.as_slice().to_vec(),
+        }
+    }
 }
 
 /// Sectors of a drive that are being written.
@@ -113,10 +145,9 @@ impl Sub {
     }
 }
 
-pub(super) fn submit(area: &Area, sub: SubId, state: &Sub) -> Submit {
-    let Sub { drive, segments, origin, .. } = state;
-    let (drive, command) = (*drive, on_drive(area, state));
-    Submit { drive, sub, command, segments: segments.clone(), origin: *origin }
+pub(super) fn submit(area: &Area, sub: SubId, state: &mut Sub) -> Submit {
+    let (drive, command, origin) = (state.drive, on_drive(area, state), state.origin);
+    Submit { drive, sub, command, segments: state.segments.give(), origin }
 }
 
 /// A command as its drive gets it.

@@ -158,6 +158,17 @@ impl Window {
         }
         (if count == 0 { 0.0 } else { low_median_of(&mut young[..count]) }, count)
     }
+
+    /// Whether the median is no more than this number of seconds, which is so where no more samples are above it than
+    /// not: counting them takes less than finding the median.
+    fn is_median_within(&self, now: Instant, most: f64) -> bool {
+        let samples = self.samples[..self.count].iter();
+        let young = samples.filter(|(at, _)| now.saturating_since(*at) <= AGE_MAX);
+        let (within, beyond) = young.fold((0, 0), |(within, beyond), &(_, secs)| {
+            if secs <= most { (within + 1, beyond) } else { (within, beyond + 1) }
+        });
+        within >= beyond
+    }
 }
 
 /// What was seen of one drive's speed.
@@ -226,12 +237,12 @@ impl Detector {
             return None;
         }
         seen.noted = 0;
-        let (x, samples) = seen.window.median(now);
-        if x <= SLOW_MIN {
+        if seen.window.is_median_within(now, SLOW_MIN) {
             // It is not slow whatever the others do, so they need not be looked at.
             seen.strikes = 0;
             return None;
         }
+        let (x, samples) = seen.window.median(now);
         let cohort = self.cohort(now, fellows, 2)?;
         let above = cohort.median + DEVIATIONS * MAD_TO_SIGMA * cohort.mad;
         let is_slow = samples >= SAMPLES_MIN && x > SLOW_TIMES * cohort.median && x > above;

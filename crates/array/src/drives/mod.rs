@@ -81,6 +81,8 @@ pub(crate) struct Drives {
     seen: f64,
     /// The median drive's pace, in seconds.
     pace: f64,
+    /// Drives that were given something since nothing was left to do for them: the others need no look after every event.
+    with_work: DriveSet,
     patience: Option<Patience>,
     probe_rng: Rng,
     order: HostOrder,
@@ -159,6 +161,7 @@ impl Drives {
             window: f64::from(settings.window),
             seen: 0.0,
             pace: 0.0,
+            with_work: DriveSet::EMPTY,
             patience: settings.patience,
             probe_rng: streams.stream("array/probes"),
             order: settings.order,
@@ -390,7 +393,8 @@ impl Drives {
     /// What a decision is made from, but for the drives' shares.
     pub(crate) fn overview(&self) -> View<'static> {
         // Of an array that has failed some drives may sit out that another one's loss makes needed.
-        let spared = |drives| if self.can_spare(drives) { drives } else { DriveSet::EMPTY };
+        let is_spared = |drives: DriveSet| drives.is_empty() || self.can_spare(drives);
+        let spared = |drives| if is_spared(drives) { drives } else { DriveSet::EMPTY };
         let (spec, lost) = (*self.standings.spec(), self.lost());
         View {
             shares: &[],
@@ -516,6 +520,7 @@ impl Drives {
     pub(crate) fn push(&mut self, now: Instant, push: Push) {
         let Push { drive, sub, lba, end, load } = push;
         assert!(!self.away().contains(drive), "A2: drive {drive} is lost");
+        self.with_work = self.with_work.with(drive);
         let Drive { queue, track, asked_last, .. } = self.of(drive);
         queue.push(sub, lba, end);
         match load {
@@ -527,9 +532,18 @@ impl Drives {
         }
     }
 
-    /// Whether [`Drives::pop`] has something to do.
-    pub(crate) fn has_work(&self, drive: DriveIdx) -> bool {
-        self.each[drive.as_usize()].queue.has_work()
+    /// Drives for which [`Drives::pop`] may have something to do.
+    pub(crate) fn with_work(&self) -> DriveSet {
+        self.with_work
+    }
+
+    /// Whether it has. If not, the drive is not one of [`Drives::with_work`] any more until it is given something.
+    pub(crate) fn has_work(&mut self, drive: DriveIdx) -> bool {
+        let has_work = self.of(drive).queue.has_work();
+        if !has_work {
+            self.with_work = self.with_work.without(DriveSet::EMPTY.with(drive));
+        }
+        has_work
     }
 
     /// How many commands may be inside a drive: fewer if it is held. A drive that is set aside is never held: where

@@ -54,14 +54,41 @@ pub(crate) struct Codeword {
     pub(crate) computed: SymbolSet,
     /// Computed, and without that checksum (F4).
     pub(crate) wrong: SymbolSet,
-    places: Vec<Option<Place>>,
+    places: Places,
+}
+
+/// Symbols whose places lie in the codeword itself.
+const NEAR: usize = 8;
+
+/// Where the symbols that are had lie. Those of the first symbols lie in the codeword itself: most arrays have no more
+/// drives, and their reads need no memory for this.
+#[derive(Clone, Debug)]
+struct Places {
+    near: [Option<Place>; NEAR],
+    far: Vec<Option<Place>>,
+}
+
+impl Places {
+    fn new(symbols: usize) -> Self {
+        Self { near: [None; NEAR], far: vec![None; symbols.saturating_sub(NEAR)] }
+    }
+
+    fn get(&self, symbol: usize) -> Option<Place> {
+        if symbol < NEAR { self.near[symbol] } else { self.far[symbol - NEAR] }
+    }
+
+    fn set(&mut self, symbol: usize, place: Place) {
+        let entry =
+            if symbol < NEAR { &mut self.near[symbol] } else { &mut self.far[symbol - NEAR] };
+        *entry = Some(place);
+    }
 }
 
 impl Codeword {
     /// The place of a symbol that is had.
     pub(crate) fn place(&self, symbol: usize) -> Place {
         assert!(self.have.contains(symbol), "F1: {symbol} of {:?}", self.row);
-        self.places[symbol].expect("F1")
+        self.places.get(symbol).expect("F1")
     }
 }
 
@@ -166,7 +193,7 @@ impl Fetch {
             word.damaged = word.damaged.without(symbol);
             word.listed = word.listed.without(symbol);
             word.tried = word.tried.with(symbol);
-            word.places[symbol] = Some(place);
+            word.places.set(symbol, place);
             core.retain(place.buf);
             self.filled.push(place.buf);
         }
@@ -186,7 +213,7 @@ impl Fetch {
         core.combine(place, Vec::new());
         self.filled.push(place.buf);
         word.have = word.have.or(known);
-        known.iter().for_each(|symbol| word.places[symbol] = Some(place));
+        known.iter().for_each(|symbol| word.places.set(symbol, place));
     }
 
     /// Adds a codeword of which nothing is had.
@@ -195,7 +222,7 @@ impl Fetch {
         let (subject, tried, pending) = Default::default();
         let (have, unknown, retried, damaged) = Default::default();
         let (listed, computed, wrong) = Default::default();
-        let places = vec![None; layout.symbols()];
+        let places = Places::new(layout.symbols());
         self.codewords.push(Codeword {
             row,
             subject,
@@ -218,8 +245,8 @@ impl Fetch {
         self.codewords.binary_search_by_key(&row, |word| word.row).ok()
     }
 
-    /// Asks for symbols, with one sub-request for cells that lie close together. Returns how many
-    /// sub-requests that made.
+    /// Asks for symbols, with one sub-request for cells of one drive that lie close together: gaps of up to
+    /// [`GAP_MAX`] between them are read, too. Returns how many sub-requests that made.
     pub(crate) fn ask(
         &mut self,
         core: &mut Core,
@@ -228,32 +255,49 @@ impl Fetch {
         manner: Manner,
     ) -> u32 {
         self.mark(wishes);
-        let mut cells: Vec<Cell> = Vec::new();
+        let mut cells = core.take_cells();
         for &Wish { word, symbols } in wishes {
             let row = self.codewords[word].row;
             cells.extend(symbols.iter().map(|symbol| core.layout.cell(row, symbol)));
         }
         cells.sort_unstable();
-        let runs = self.join(core, &cells);
-        for &Run { drive, extent } in &runs {
-            let place = Place { buf: core.name_buf(), sector: 0 };
-            let sectors = u32::try_from(extent.sectors.get()).expect("a run fits a request");
-            let sub = core.enqueue(
-                now,
-                Enqueue {
-                    purpose: Purpose::Op(self.op),
-                    drive,
-                    command: Command::Read { extent, effort: manner.effort },
-                    segments: vec![Segment { place, sectors }],
-                    origin: self.origin,
-                    end: manner.end,
-                    fate: manner.fate,
-                    since: self.since,
-                },
-            );
-            self.subs.push(Asked { id: sub, drive, asked: now });
+        let before = self.subs.len();
+        let mut run: Option<Run> = None;
+        for &Cell { drive, lba } in &cells {
+            if let Some(run) = &mut run
+                && run.drive == drive
+                && self.bridge(core, drive, run.extent.end(), lba)
+            {
+                run.extent.sectors = lba - run.extent.lba + Sectors::new(1);
+                continue;
+            }
+            let next = Run { drive, extent: Extent::new(lba, Sectors::new(1)) };
+            run.replace(next).into_iter().for_each(|run| self.ask_run(core, now, run, manner));
         }
-        runs.len() as u32
+        run.into_iter().for_each(|run| self.ask_run(core, now, run, manner));
+        core.give_back_cells(cells);
+        (self.subs.len() - before) as u32
+    }
+
+    /// Asks a drive for neighbouring sectors.
+    fn ask_run(&mut self, core: &mut Core, now: Instant, run: Run, manner: Manner) {
+        let Run { drive, extent } = run;
+        let place = Place { buf: core.name_buf(), sector: 0 };
+        let sectors = u32::try_from(extent.sectors.get()).expect("a run fits a request");
+        let sub = core.enqueue(
+            now,
+            Enqueue {
+                purpose: Purpose::Op(self.op),
+                drive,
+                command: Command::Read { extent, effort: manner.effort },
+                segments: vec![Segment { place, sectors }],
+                origin: self.origin,
+                end: manner.end,
+                fate: manner.fate,
+                since: self.since,
+            },
+        );
+        self.subs.push(Asked { id: sub, drive, asked: now });
     }
 
     /// Notes that these symbols will be asked for, so that no gap takes them (F3).
@@ -268,31 +312,15 @@ impl Fetch {
         }
     }
 
-    /// Runs of cells on the same drive, gaps of up to [`GAP_MAX`] included. Symbols in the gaps are
-    /// asked for from then on, too.
-    fn join(&mut self, core: &Core, cells: &[Cell]) -> Vec<Run> {
-        let mut runs: Vec<Run> = Vec::new();
-        for &Cell { drive, lba } in cells {
-            match runs.last_mut() {
-                Some(run)
-                    if run.drive == drive && self.bridge(core, drive, run.extent.end(), lba) =>
-                {
-                    run.extent.sectors = lba - run.extent.lba + Sectors::new(1);
-                }
-                Some(_) | None => {
-                    runs.push(Run { drive, extent: Extent::new(lba, Sectors::new(1)) });
-                }
-            }
-        }
-        runs
-    }
-
     /// Takes the gap from `start` to `end` into a sub-request, if it is short and nothing in it was
     /// asked for already (F3).
     fn bridge(&mut self, core: &Core, drive: DriveIdx, start: Lba, end: Lba) -> bool {
         let layout = &core.layout;
         if end > start + GAP_MAX || !core.area.are_neighbours(start, end) {
             return false;
+        }
+        if start == end {
+            return true; // There is no gap.
         }
         let gap: Vec<(usize, usize)> = Extent::new(start, end - start)
             .iter()
@@ -343,7 +371,7 @@ impl Fetch {
                     let buf = buf.expect("a drive that read had a buffer to fill");
                     word.have = word.have.with(symbol);
                     word.unknown = word.unknown.without(symbol);
-                    word.places[symbol] = Some(Place { buf, sector: offset });
+                    word.places.set(symbol, Place { buf, sector: offset });
                 }
                 Outcome::Refused | Outcome::Gone => {}
             }

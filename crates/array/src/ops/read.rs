@@ -55,8 +55,6 @@ pub(crate) struct ReadOp {
     began: Instant,
     lateness: Lateness,
     is_answered: bool,
-    /// Room for what each codeword needs next.
-    needs: Vec<Need>,
 }
 
 /// The symbol that a requested sector is.
@@ -140,7 +138,6 @@ impl ReadOp {
             began: now,
             lateness: Lateness::new(core, now, plan.late),
             is_answered: false,
-            needs: Vec::new(),
         };
         read.first_ask(core, now);
         read.lateness.note_asked(core, &read.fetch);
@@ -257,20 +254,27 @@ impl ReadOp {
         let rest = if core.layout.spec().is_mirror() { Rest::Fewest } else { Rest::Whole };
         let rule = Rule { data, plan: self.plan, retry, rest, rest_max };
         let layout = &core.layout;
-        let next = |word: &Codeword| {
-            let [aside, late] =
-                [aside, self.lateness.late()].map(|drives| on_drives(layout, word, drives));
-            rule.next(word, Doubtful { aside, late })
-        };
-        let mut needs = std::mem::take(&mut self.needs);
-        needs.clear();
-        needs.extend(self.fetch.codewords.iter().map(next));
-        let pick = |wanted: fn(Need) -> Option<SymbolSet>| -> Vec<Wish> {
-            let needs = needs.iter().enumerate();
-            needs.filter_map(|(word, &need)| Some(Wish { word, symbols: wanted(need)? })).collect()
-        };
-        let rest = pick(|need| if let Need::Rest(symbols) = need { Some(symbols) } else { None });
-        let again = pick(|need| if let Need::Retry(symbols) = need { Some(symbols) } else { None });
+        let late = self.lateness.late();
+        let mut is_at_its_end = true;
+        let (mut rest, mut again, mut unproved) = (Vec::new(), Vec::new(), Vec::new());
+        for (idx, word) in self.fetch.codewords.iter().enumerate() {
+            let [aside, late] = [aside, late].map(|drives| on_drives(layout, word, drives));
+            let wish = |symbols| Wish { word: idx, symbols };
+            match rule.next(word, Doubtful { aside, late }) {
+                Need::Nothing => {
+                    let symbols = word.unproved(core);
+                    if !symbols.is_empty() {
+                        unproved.push(wish(symbols));
+                    }
+                    continue;
+                }
+                Need::Hopeless => continue,
+                Need::Wait => {}
+                Need::Rest(symbols) => rest.push(wish(symbols)),
+                Need::Retry(symbols) => again.push(wish(symbols)),
+            }
+            is_at_its_end = false;
+        }
         for &Wish { word, symbols } in rest.iter().chain(&again) {
             assert!(self.fetch.codewords[word].pending.and(symbols).is_empty(), "F3");
         }
@@ -287,16 +291,10 @@ impl ReadOp {
             let effort = self.effort;
             self.cost.redispatched += self.ask(core, now, &again, effort, End::Head);
         }
-        let is_at_its_end = needs.iter().all(|need| matches!(need, Need::Nothing | Need::Hopeless));
-        let unproved = self.fetch.codewords.iter().zip(&needs).enumerate();
-        let unproved = unproved.filter(|(_, (_, need))| is_at_its_end && **need == Need::Nothing);
-        let unproved = unproved.map(|(word, (of, _))| Wish { word, symbols: of.unproved(core) });
-        let unproved: Vec<Wish> = unproved.filter(|wish| !wish.symbols.is_empty()).collect();
-        self.needs = needs;
-        if self.fetch.prove(core, unproved) {
-            return false;
-        }
         if is_at_its_end {
+            if self.fetch.prove(core, unproved) {
+                return false;
+            }
             self.answer(core, now, Answering::AtItsEnd);
             return true;
         }
@@ -492,6 +490,7 @@ pub(crate) fn append(segments: &mut Vec<Segment>, place: Place) {
 }
 
 /// The symbols of a codeword that lie on these drives.
+#[inline]
 pub(crate) fn on_drives(layout: &Layout, word: &Codeword, drives: DriveSet) -> SymbolSet {
     if drives.is_empty() {
         return SymbolSet::EMPTY;

@@ -67,10 +67,20 @@ impl Rule {
     /// The next step.
     pub(crate) fn next(&self, word: &Codeword, doubtful: Doubtful) -> Need {
         let Doubtful { aside, late } = doubtful;
-        let tiers = [aside.or(late), late, SymbolSet::EMPTY];
-        let last = if word.pending.is_empty() { Need::Hopeless } else { Need::Wait };
+        let missing = word.subject.minus(word.have);
+        if missing.is_empty() {
+            return Need::Nothing;
+        }
+        // Nearly always what is missing is on its way, from drives that are counted on.
+        let prompt = word.pending.minus(aside).minus(late);
+        if missing.minus(prompt).is_empty() && word.have.len() < self.data {
+            return Need::Wait;
+        }
         let rule = self.of(word);
-        tiers.into_iter().find_map(|without| rule.need(word, without, late)).unwrap_or(last)
+        let need = |without| rule.need(word, without, late);
+        let found = need(aside.or(late)).or_else(|| need(late)).or_else(|| need(SymbolSet::EMPTY));
+        let last = if word.pending.is_empty() { Need::Hopeless } else { Need::Wait };
+        found.unwrap_or(last)
     }
 
     /// The rule of a codeword: no symbols decode one of which what is had does not match (F4).
@@ -90,11 +100,14 @@ impl Rule {
     /// decodes.
     fn need(&self, word: &Codeword, without: SymbolSet, late: SymbolSet) -> Option<Need> {
         let missing = word.subject.minus(word.have);
+        if missing.is_empty() {
+            return Some(Need::Nothing);
+        }
         let may_decode = match self.plan.answer {
             AnswerWhen::Decodable => true,
             AnswerWhen::OwnFailed => missing.and(word.pending).minus(late).is_empty(),
         };
-        if missing.is_empty() || (may_decode && word.have.len() >= self.data) {
+        if may_decode && word.have.len() >= self.data {
             return Some(Need::Nothing);
         }
         if self.suffices(word, without) {

@@ -307,6 +307,11 @@ impl World {
         std::mem::take(&mut self.answers)
     }
 
+    /// The same one after the other, without asking for memory anew for the next ones.
+    pub fn drain_answers(&mut self) -> impl Iterator<Item = (Instant, Answer)> {
+        self.answers.drain(..)
+    }
+
     /// What has happened to drives' standings since the last call.
     pub fn take_drive_events(&mut self) -> Vec<DriveEvent> {
         std::mem::take(&mut self.drive_events)

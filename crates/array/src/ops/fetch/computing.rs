@@ -90,7 +90,7 @@ impl Fetch {
             if *found == sum {
                 word.have = word.have.with(symbol);
                 word.computed = word.computed.with(symbol);
-                word.places[symbol] = Some(Place { buf, sector });
+                word.places.set(symbol, Place { buf, sector });
             } else if is_mirror {
                 // Other copies may have come since.
                 (word.damaged, word.have) = (word.damaged.or(from), word.have.minus(from));
