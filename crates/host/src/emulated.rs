@@ -37,7 +37,7 @@ use levelhead_units::{Nanos, Sectors};
 
 use crate::backend::{Emulated, Look, Member, prepared};
 use crate::blocking::{Asked, because, failed_read};
-use crate::clock::Clock;
+use crate::clock::{Clock, precise_timers};
 use crate::errno::failed_write;
 use crate::error::HostError;
 use crate::medium::Disk;
@@ -200,6 +200,7 @@ struct Worker<D> {
 
 impl<D: Disk> Worker<D> {
     fn run(mut self, messages: &Receiver<Message>) {
+        precise_timers();
         loop {
             let now = self.clock.now();
             let look = (self.platter.unwritten_len() > 0).then(|| now + DESTAGE_INTERVAL);

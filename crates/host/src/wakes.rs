@@ -1,7 +1,7 @@
 //! How late this machine's threads wake up.
 //!
-//! One thread waits for times, another for messages of the first, and both say by how much they were late.
-//! They wait as the rest of this crate does, on channels, at other moments than anything else here.
+//! One thread waits for times, another for messages of the first, which waits for the answer to each, and both say by how much they
+//! were late. They wait as the rest of this crate does, on channels, at other moments than anything else here.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use levelhead_drive::measure::Wake;
 use levelhead_units::Nanos;
 
+use crate::clock::precise_timers;
 use crate::error::HostError;
 
 /// How long the waits are, by turns: some two hundred a second, in step with nothing.
@@ -39,10 +40,12 @@ impl WakeProbe {
         let (sender, samples) = mpsc::channel();
         let (stop, stopped) = mpsc::channel();
         let (ping, pings) = mpsc::channel();
+        let (pong, pongs) = mpsc::channel();
         let mut probe = Self { samples, stop: Some(stop), threads: Vec::new() };
         let of_timer = sender.clone();
-        probe.spawn(move || wait_for_times(&stopped, &ping, &of_timer))?;
-        probe.spawn(move || wait_for_messages(&pings, &sender))?;
+        let times = Times { stopped, ping, pongs, samples: of_timer };
+        probe.spawn(move || times.wait())?;
+        probe.spawn(move || wait_for_messages(&pings, &pong, &sender))?;
         Ok(probe)
     }
 
@@ -71,23 +74,42 @@ impl Drop for WakeProbe {
     }
 }
 
-fn wait_for_times(stopped: &Receiver<()>, ping: &Sender<Instant>, samples: &Sender<(Wake, Nanos)>) {
-    for wait in WAITS.into_iter().cycle() {
-        let due = Instant::now() + wait;
-        match stopped.recv_timeout(wait) {
-            Err(RecvTimeoutError::Timeout) => {}
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
+/// What the thread has that waits for times.
+struct Times {
+    stopped: Receiver<()>,
+    ping: Sender<Instant>,
+    /// When the answers were sent.
+    pongs: Receiver<Instant>,
+    samples: Sender<(Wake, Nanos)>,
+}
+
+impl Times {
+    fn wait(&self) {
+        precise_timers();
+        for wait in WAITS.into_iter().cycle() {
+            let due = Instant::now() + wait;
+            match self.stopped.recv_timeout(wait) {
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
+            }
+            let late = Instant::now().saturating_duration_since(due);
+            // Without its reader the probe is about to be dropped.
+            let _unheard = self.samples.send((Wake::Timer, nanos(late)));
+            let _unheard = self.ping.send(Instant::now());
+            let Ok(sent) = self.pongs.recv() else { return };
+            let _unheard = self.samples.send((Wake::Answer, nanos(sent.elapsed())));
         }
-        let late = Instant::now().saturating_duration_since(due);
-        // Without its reader the probe is about to be dropped.
-        let _unheard = samples.send((Wake::Timer, nanos(late)));
-        let _unheard = ping.send(Instant::now());
     }
 }
 
-fn wait_for_messages(pings: &Receiver<Instant>, samples: &Sender<(Wake, Nanos)>) {
+fn wait_for_messages(
+    pings: &Receiver<Instant>,
+    pong: &Sender<Instant>,
+    samples: &Sender<(Wake, Nanos)>,
+) {
     for sent in pings {
         let _unheard = samples.send((Wake::Message, nanos(sent.elapsed())));
+        let _unheard = pong.send(Instant::now());
     }
 }
 
@@ -101,12 +123,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_kinds_of_waits_are_looked_at_until_the_probe_is_dropped() {
+    fn all_kinds_of_waits_are_looked_at_until_the_probe_is_dropped() {
         let probe = WakeProbe::start().unwrap();
-        let mut seen = [0; 2];
+        let mut seen = [0; 3];
         while seen.iter().any(|&count| count < 10) {
             for (wake, _) in probe.drain() {
-                seen[usize::from(wake == Wake::Timer)] += 1;
+                seen[wake as usize] += 1;
             }
             std::thread::sleep(Duration::from_millis(1));
         }

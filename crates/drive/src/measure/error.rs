@@ -48,6 +48,11 @@ pub enum Figure {
         /// The sector.
         lba: u64,
     },
+    /// Random reads a second with this many inside the drive.
+    Random {
+        /// Their number.
+        depth: u32,
+    },
     /// The seek over this part of the stroke.
     Seek {
         /// From 0 to 1.
@@ -79,6 +84,9 @@ impl fmt::Display for MeasureError {
                 match what {
                     Figure::Rotation => f.write_str("the time of a revolution")?,
                     Figure::Rate { lba } => write!(f, "the rate at sector {lba}")?,
+                    Figure::Random { depth } => {
+                        write!(f, "the rate of random reads, {depth} at a time,")?;
+                    }
                     Figure::Seek { stroke } => {
                         write!(f, "the seek over {:.3} % of the stroke", stroke * 100.0)?;
                     }

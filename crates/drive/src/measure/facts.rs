@@ -36,7 +36,7 @@ pub struct Seek {
     /// The time in seconds of a read at that distance without the wait for its sector: the controller, the
     /// seek and the sector itself. What the machine itself is usually late by is taken off.
     pub positioning: f64,
-    /// How much more or less it may be: half of the interval in which nearly all reads agree, and what the machine's
-    /// lateness leaves in doubt.
+    /// How much more or less it may be: half of an interval of 95 % of the median of these times, what the machine's lateness leaves in
+    /// doubt, and by how much ways of one length differ beyond that lateness.
     pub error: f64,
 }

@@ -7,22 +7,20 @@
 //! ```
 //!
 //! The read back takes the time `t` that it needs until it passes for the first time with the arm there. So the arm
-//! needs at most `t`, and more than `t` less a revolution: the time before. Each read back says that much
-//! of the same edge, and the next one is aimed at what is left of it.
+//! needs at most `t`, and more than `t` less a revolution: the time before. What follows from all reads back is in
+//! `threshold.rs`, and the next one is aimed at a time that is likely by then.
 //!
 //! # Invariants
 //!
 //! - HU1. A read back counts only if it ended when its sector was to pass. What memory answered, what lay on another track
 //!   than the first, and what came late did not.
-//! - HU2. One wrong answer in many does not move the edge: it lies where most answers agree, and its error is where
-//!   all but one more of them do.
 
 use levelhead_stats::Rng;
 use levelhead_units::Extent;
 
-use super::fit::{self, Edge};
 use super::layout::Layout;
 use super::stage::extent;
+use super::threshold::{Known, Threshold};
 
 /// The part of a revolution by which a sector may pass earlier or later than it should.
 const TOLERANCE: f64 = 0.03;
@@ -40,8 +38,9 @@ pub(super) struct Hunt {
     rotation: f64,
     /// Reads back, those that do not count too.
     tried: u64,
-    /// How long the reads back took that count.
-    times: Vec<f64>,
+    /// How many of them count, and what they say.
+    counted: u64,
+    threshold: Threshold,
     /// From the read away's end to the next order.
     turn: f64,
     first: u64,
@@ -63,7 +62,8 @@ impl Hunt {
             length,
             rotation,
             tried: 0,
-            times: Vec::new(),
+            counted: 0,
+            threshold: Threshold::new(rotation),
             turn: TURN_USUAL,
             first: 0,
             sector: 0.0,
@@ -90,7 +90,7 @@ impl Hunt {
         [extent(first, 1), extent(away, 1)]
     }
 
-    /// The read back, aimed at what is not known yet of the edge.
+    /// The read back, aimed at what is not known yet.
     pub(super) fn aim(
         &mut self,
         rng: &mut Rng,
@@ -98,11 +98,7 @@ impl Hunt {
         first_ended: f64,
         away_ended: f64,
     ) -> Extent {
-        let edge = self.edge();
-        // Rather in the middle of it.
-        let chance = rng.unit().midpoint(rng.unit());
-        let wanted = edge.low + (edge.high - edge.low).min(self.rotation) * chance;
-        let ends = away_ended + self.turn + wanted;
+        let ends = away_ended + self.turn + self.threshold.draw(rng);
         // How many sectors earlier than the first passes the head then; behind it in the second half of the track.
         let mut before = ((first_ended - ends) / self.rotation).rem_euclid(1.0);
         if before > 0.5 {
@@ -134,7 +130,8 @@ impl Hunt {
         if late.abs() > TOLERANCE {
             return;
         }
-        self.times.push(ended - began);
+        self.threshold.read(ended - began);
+        self.counted += 1;
         if self.ahead.abs() > FAR * self.rotation {
             self.scale *= 1.0 - MENDING * late * self.rotation / self.ahead;
         }
@@ -149,12 +146,13 @@ impl Hunt {
         self.tried
     }
 
-    /// Reads back that count.
+    /// How many reads back count.
     pub(super) fn counted(&self) -> u64 {
-        self.times.len() as u64
+        self.counted
     }
 
-    pub(super) fn edge(&self) -> Edge {
-        fit::edge(&self.times, self.rotation)
+    /// What the reads back that count say.
+    pub(super) fn known(&self) -> Known {
+        self.threshold.known()
     }
 }

@@ -12,24 +12,39 @@ use levelhead_units::Nanos;
 pub enum Wake {
     /// A time that it knew.
     Timer,
-    /// A message of another thread.
+    /// A message of another thread, for some milliseconds.
     Message,
+    /// The answer to a message that it had just sent: it slept so shortly that the processor is awake still. A drive's thread that
+    /// has told of an end waits so for the next order.
+    Answer,
 }
 
 /// A wake-up that comes later than this is not usual, in seconds.
 pub(super) const LATE: f64 = 0.001;
-/// The share of wake-ups that may be that late.
+/// The share of wake-ups that may be that late, and that share of a run in which the machine alone can be why a figure is not known.
 pub(super) const LATE_SHARE_MAX: f64 = 0.05;
+pub(super) const LATE_SHARE_SOME: f64 = 0.005;
 /// The fewest of one kind that say what is usual.
 const ENOUGH: usize = 20;
-/// The part of what is taken off that the drive's own wake-ups may differ by.
+/// The part of a median that the drive's own may differ by, at least.
 const DOUBT: f64 = 0.25;
+/// The quantile whose distance from the median the drive's own median may differ by, at least.
+const UPPER: f64 = 0.75;
 
-/// All wake-ups of a run, in seconds.
+/// All wake-ups of a run, in seconds, by kind.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Wakes {
-    timers: Vec<f64>,
-    messages: Vec<f64>,
+pub(super) struct Wakes([Vec<f64>; 3]);
+
+/// What wake-ups of one kind were late by, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usual {
+    /// The median.
+    pub median: f64,
+    /// By how much the median of the drive's own threads may differ: the greater of a quarter of the median and of the distance from
+    /// it to the third quartile.
+    pub doubt: f64,
+    /// The distance from the median to the third quartile.
+    pub quartile: f64,
 }
 
 /// How late this machine's threads woke up during a measurement; times in seconds.
@@ -37,42 +52,52 @@ pub(super) struct Wakes {
 pub struct Lateness {
     /// How many wake-ups were looked at.
     pub count: u64,
-    /// Median lateness of a thread that waited for a time.
-    pub timer: f64,
-    /// Median lateness of a thread that waited for a message.
-    pub message: f64,
-    /// The 99th percentile of both kinds together.
+    /// Of threads that waited for a time.
+    pub timer: Usual,
+    /// Of threads that waited for a message.
+    pub message: Usual,
+    /// Of threads that waited for the answer to a message.
+    pub answer: Usual,
+    /// The 99th percentile of all kinds together.
     pub p99: f64,
-    /// The share of both kinds that was more than a millisecond late.
+    /// The share of all kinds that was more than a millisecond late.
     pub late_share: f64,
+}
+
+impl Usual {
+    fn of(mut times: Vec<f64>) -> Self {
+        times.sort_unstable_by(f64::total_cmp);
+        let median = times[times.len() / 2];
+        let upper = times[(times.len() as f64 * UPPER) as usize];
+        let quartile = upper - median;
+        Self { median, doubt: (median * DOUBT).max(quartile), quartile }
+    }
 }
 
 impl Wakes {
     pub(super) fn add(&mut self, wake: Wake, late: Nanos) {
-        match wake {
-            Wake::Timer => self.timers.push(late.as_secs_f64()),
-            Wake::Message => self.messages.push(late.as_secs_f64()),
-        }
+        self.0[wake as usize].push(late.as_secs_f64());
     }
 
-    /// None where so few were looked at that they say nothing.
+    /// Adds those of another time, and leaves it without.
+    pub(super) fn append(&mut self, other: &mut Self) {
+        self.0.iter_mut().zip(&mut other.0).for_each(|(mine, more)| mine.append(more));
+    }
+
+    /// None where so few of a kind were looked at that they say nothing.
     pub(super) fn lateness(&self) -> Option<Lateness> {
-        if self.timers.len() < ENOUGH || self.messages.len() < ENOUGH {
+        if self.0.iter().any(|times| times.len() < ENOUGH) {
             return None;
         }
-        let sorted = |times: &mut Vec<f64>| times.sort_unstable_by(f64::total_cmp);
-        let (mut timers, mut messages) = (self.timers.clone(), self.messages.clone());
-        sorted(&mut timers);
-        sorted(&mut messages);
-        let (timer, message) = (timers[timers.len() / 2], messages[messages.len() / 2]);
-        let mut all = timers;
-        all.append(&mut messages);
-        sorted(&mut all);
+        let mut all = self.0.concat();
+        all.sort_unstable_by(f64::total_cmp);
         let late = all.len() - all.partition_point(|time| *time <= LATE);
+        let [timer, message, answer] = self.0.clone().map(Usual::of);
         Some(Lateness {
             count: all.len() as u64,
             timer,
             message,
+            answer,
             p99: all[(all.len() * 99).div_ceil(100) - 1],
             late_share: late as f64 / all.len() as f64,
         })
@@ -80,19 +105,20 @@ impl Wakes {
 }
 
 impl Lateness {
-    /// What a read seems to take beside the drive's own time: its order is a message to a thread, and `end`
-    /// is what tells that thread of its end.
-    pub(super) fn of_a_read(&self, end: Wake) -> f64 {
-        self.message
-            + match end {
-                Wake::Timer => self.timer,
-                Wake::Message => self.message,
-            }
-    }
-
-    /// How far off that may be.
-    pub(super) fn doubt(&self, end: Wake) -> f64 {
-        self.of_a_read(end) * DOUBT
+    /// What a read seems to take beside the drive's own time, and by how much that may be off: its order is the answer to the end
+    /// of the read before, and `end` is what tells the drive's thread of its end.
+    pub(super) fn of_a_read(&self, end: Wake) -> Usual {
+        let ended = match end {
+            Wake::Timer => self.timer,
+            Wake::Message => self.message,
+            Wake::Answer => self.answer,
+        };
+        let Usual { median, doubt, quartile } = self.answer;
+        Usual {
+            median: median + ended.median,
+            doubt: doubt + ended.doubt,
+            quartile: quartile + ended.quartile,
+        }
     }
 
     /// Whether late wake-ups are rare.
@@ -109,20 +135,24 @@ mod tests {
     fn lateness_is_the_middle_and_the_tail_of_what_was_seen() {
         let mut wakes = Wakes::default();
         for at in 0..100 {
-            wakes.add(Wake::Timer, Nanos::from_micros(if at < 91 { 100 } else { 3_000 }));
+            wakes.add(Wake::Timer, Nanos::from_micros(if at < 86 { 100 } else { 3_000 }));
+            wakes.add(Wake::Answer, Nanos::from_micros(20 + at / 2));
             assert_eq!(wakes.lateness(), None, "no message yet");
         }
         (0..100).for_each(|_| wakes.add(Wake::Message, Nanos::from_micros(40)));
         let lateness = wakes.lateness().unwrap();
         let near =
             |found: f64, wanted: f64| assert!((found - wanted).abs() < 1e-12, "{lateness:?}");
-        assert_eq!(lateness.count, 200);
-        near(lateness.timer, 100e-6);
-        near(lateness.message, 40e-6);
+        assert_eq!(lateness.count, 300);
+        near(lateness.timer.median, 100e-6);
+        near(lateness.timer.doubt, 25e-6);
+        near(lateness.message.median, 40e-6);
+        near(lateness.answer.median, 45e-6);
+        near(lateness.answer.doubt, 12e-6);
         near(lateness.p99, 3e-3);
-        near(lateness.late_share, 0.045);
-        near(lateness.of_a_read(Wake::Timer), 140e-6);
-        near(lateness.of_a_read(Wake::Message), 80e-6);
+        near(lateness.late_share, 14.0 / 300.0);
+        near(lateness.of_a_read(Wake::Timer).median, 145e-6);
+        near(lateness.of_a_read(Wake::Message).doubt, 22e-6);
         assert!(lateness.is_usual());
         (0..3).for_each(|_| wakes.add(Wake::Message, Nanos::from_micros(1_001)));
         assert!(!wakes.lateness().unwrap().is_usual());

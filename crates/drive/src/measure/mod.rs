@@ -21,12 +21,13 @@
 //! - *Random reads*: with 1 to 32 inside the drive at a time.
 //! - *Seeks*: from a sector to another cylinder and back to a neighbour of the first, which is chosen so that it passes the head
 //!   just when the arm could be there. Whether it was, or had to wait for another revolution, says on which side of the
-//!   edge the choice was, and the next one is nearer to it (`hunt.rs`).
+//!   edge the choice was, and the next one is nearer to it (`hunt.rs`). What all of them say together is a matter of
+//!   probabilities (`threshold.rs`).
 //!
 //! What the machine adds to a drive's times by waking its threads late is measured beside ([`Measurement::handle_wake`]) and what
-//! is usual of it taken off. Rates, rotation, seeks and random reads have errors. Where that of a rate, of the
-//! rotation or of a long seek is too great, or late wake-ups are no longer rare, there is no answer
-//! ([`MeasureError::Late`], [`MeasureError::Unsure`], [`MeasureError::Unsteady`]).
+//! is usual of it during a stage taken off. A stage in which late wake-ups were not rare, or that did not find what it was for, is
+//! begun anew, a few times at most. Rates, rotation, seeks and random reads have errors. Where one of these is too great, or late wake-ups
+//! are not rare in the whole, there is no answer ([`MeasureError::Late`], [`MeasureError::Unsure`], [`MeasureError::Unsteady`]).
 //!
 //! # Invariants
 //!
@@ -48,6 +49,7 @@ mod layout;
 mod measured;
 mod stage;
 mod streams;
+mod threshold;
 mod trust;
 
 use levelhead_stats::{Rng, Streams};
@@ -55,7 +57,7 @@ use levelhead_units::{Extent, Instant, Nanos, Sectors};
 
 pub use error::{Figure, MeasureError};
 pub use facts::{AtDepth, Rate, Seek};
-pub use lateness::{Lateness, Wake};
+pub use lateness::{Lateness, Usual, Wake};
 pub use measured::Measured;
 
 use crate::QUEUE_DEPTH_MAX;
@@ -64,6 +66,7 @@ use lateness::Wakes;
 use layout::Layout;
 use stage::Stage;
 use streams::{Plan, Way};
+use threshold::Known;
 
 /// How many reads are spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +108,7 @@ struct Counts {
     rotation: u64,
     /// Random reads at each depth.
     random: u64,
-    /// The most aimed reads for each seek length.
+    /// The most aimed reads for each seek length, unless it is not known well enough to be told.
     seeks: u64,
     /// The error, as the part of a seek's positioning, at which no more of them are needed.
     seek_error: f64,
@@ -115,7 +118,7 @@ impl Thoroughness {
     const fn counts(self) -> Counts {
         match self {
             Self::Quick => {
-                Counts { stream: 12, rotation: 144, random: 100, seeks: 60, seek_error: 0.015 }
+                Counts { stream: 12, rotation: 144, random: 100, seeks: 60, seek_error: 0.02 }
             }
             Self::Thorough => {
                 Counts { stream: 16, rotation: 240, random: 500, seeks: 160, seek_error: 0.005 }
@@ -129,6 +132,10 @@ impl Thoroughness {
 const PAUSE: u64 = 24;
 /// How often the streams of a place are read again at most.
 const ROUNDS_MAX: u64 = 3;
+/// How many stages are begun anew at most because the machine was late in them.
+const REPEATS_MAX: u32 = 8;
+/// How many times as many aimed reads a length gets at most that is not known well enough to be told.
+const MORE_MAX: u64 = 2;
 /// Places at which rates are measured, both ends included.
 const PLACES: u64 = 20;
 /// The smallest large read: 128 KiB.
@@ -152,13 +159,18 @@ pub struct Measurement {
     hunt: Option<Hunt>,
     /// What the hunts have found of the time of a sector.
     scale: f64,
-    /// How late the machine's own threads were.
+    /// How late the machine's own threads were during this stage, and during all those before that count.
     wakes: Wakes,
+    wakes_before: Wakes,
+    /// How many stages were begun anew because the machine was late.
+    repeats: u32,
     end: Wake,
     /// The first stage, once it is over.
     streams: Option<Stage>,
     /// How the drive reads streams.
     way: Way,
+    /// What each reading of a place's streams says of its rate.
+    readings: Vec<Vec<Rate>>,
     /// The places whose streams are read again.
     unsure: Vec<u64>,
     /// Which of the stages is under way.
@@ -217,9 +229,12 @@ impl Measurement {
             hunt: None,
             scale: 1.0,
             wakes: Wakes::default(),
+            wakes_before: Wakes::default(),
+            repeats: 0,
             end: options.end,
             streams: None,
             way: Way::Apart,
+            readings: Vec::new(),
             unsure: Vec::new(),
             step: Step::Rates,
             named: 0,
@@ -288,9 +303,11 @@ impl Measurement {
     /// If it is not over.
     pub fn finish(self) -> Result<Measured, MeasureError> {
         // On a machine that is late nothing seems to turn, so that this comes first.
-        trust::check_lateness(self.wakes.lateness().as_ref())?;
-        let measured = self.finish_unchecked()?;
-        trust::check(&measured).map(|()| measured)
+        trust::check_lateness(self.lateness().as_ref())?;
+        let lateness = self.lateness();
+        let checked =
+            self.finish_unchecked().and_then(|measured| trust::check(&measured).map(|()| measured));
+        checked.map_err(|error| trust::reason(error, lateness.as_ref()))
     }
 
     /// What was found, known or not: for a look at what [`Measurement::finish`] refuses.
@@ -307,15 +324,9 @@ impl Measurement {
             return Err(error);
         }
         assert_eq!(self.step, Step::Done, "reads are still wanted");
-        let lateness = self.wakes.lateness();
+        let lateness = self.lateness();
         let Found { rates, rotation, rotation_error, skew, depths, layout, mut seeks } = self.found;
         let layout = layout.expect("it was made before the seeks");
-        if let Some(lateness) = &lateness {
-            for seek in &mut seeks {
-                seek.positioning = (seek.positioning - lateness.of_a_read(self.end)).max(0.0);
-                seek.error += lateness.doubt(self.end);
-            }
-        }
         fit::make_rise(&mut seeks);
         let size = self.size;
         let measured = Measured {
@@ -334,10 +345,15 @@ impl Measurement {
 
     /// A stage is over: takes its facts and begins the next one. Only this function changes `step`.
     fn advance(&mut self) {
-        if self.go_on() {
+        if self.go_on() || self.was_late() && self.begin_anew() {
             return;
         }
-        match self.conclude() {
+        let concluded = self.conclude();
+        if !self.is_known(&concluded) && self.begin_anew() {
+            return;
+        }
+        self.wakes_before.append(&mut self.wakes);
+        match concluded {
             Ok(()) => {}
             Err(error) => {
                 self.failed = Some(error);
@@ -376,15 +392,14 @@ impl Measurement {
                     self.found.rates = found.iter().map(|found| found.rate(self.way)).collect();
                     self.spin()?;
                 }
+                self.readings = self.found.rates.iter().map(|rate| vec![*rate]).collect();
             }
             Step::Again(_) => {
                 let found = streams::look(&self.stage, self.plan(), Some(self.found.rotation));
-                for (place, found) in self.unsure.iter().zip(found.into_iter().flatten()) {
-                    let rate = found.rate(self.way);
-                    let before = &mut self.found.rates[*place as usize];
-                    if rate.error < before.error {
-                        *before = Rate { lba: before.lba, ..rate };
-                    }
+                for (&place, found) in self.unsure.iter().zip(found.into_iter().flatten()) {
+                    let readings = &mut self.readings[place as usize];
+                    readings.push(found.rate(self.way));
+                    self.found.rates[place as usize] = streams::combined(readings);
                 }
             }
             Step::Random(at) => {
@@ -394,12 +409,70 @@ impl Measurement {
                 let length = self.layout().lengths()[at];
                 let hunt = self.hunt.take().expect("it is what the stage is");
                 self.scale = hunt.scale();
-                let edge = hunt.edge();
-                self.found.seeks.push(Seek { length, positioning: edge.time, error: edge.error() });
+                let seek = self.seek(length, hunt.known());
+                self.found.seeks.push(seek);
             }
             Step::Done => {}
         }
         Ok(())
+    }
+
+    /// How late the machine was in all that counts.
+    fn lateness(&self) -> Option<Lateness> {
+        let mut wakes = self.wakes_before.clone();
+        wakes.append(&mut self.wakes.clone());
+        wakes.lateness()
+    }
+
+    /// A seek of this length, without what the machine was usually late by meanwhile.
+    fn seek(&self, length: u64, known: Known) -> Seek {
+        let lateness = self.wakes.lateness().or_else(|| self.lateness());
+        let usual = lateness.map(|lateness| lateness.of_a_read(self.end));
+        let Usual { median, doubt, quartile } = usual.unwrap_or_default();
+        // Where ways of one length differ more than the machine's lateness does, their mean may be as far from their median.
+        let unlike = (known.quartile - quartile).max(0.0);
+        let error = known.error + doubt + unlike;
+        Seek { length, positioning: (known.middle - median).max(0.0), error }
+    }
+
+    /// Whether the machine was late too often during this stage.
+    fn was_late(&self) -> bool {
+        self.wakes.lateness().is_some_and(|lateness| !lateness.is_usual())
+    }
+
+    /// Whether what this stage has found could be told.
+    fn is_known(&self, concluded: &Result<(), MeasureError>) -> bool {
+        let Found { rotation, rotation_error, seeks, .. } = &self.found;
+        match self.step {
+            Step::Rotation => {
+                concluded.is_ok() && trust::knows_rotation(*rotation, *rotation_error)
+            }
+            Step::Seeks(_) => seeks.last().is_some_and(|seek| {
+                let share = seek.length as f64 / self.layout().cylinders() as f64;
+                seek.error <= trust::seek_error_max(share) * seek.positioning
+            }),
+            Step::Rates | Step::Again(_) | Step::Random(_) | Step::Done => true,
+        }
+    }
+
+    /// Begins this stage anew, elsewhere on the drive, unless that has been done too often; whether it did. Streams say themselves
+    /// which of their places were disturbed, and those alone are read again.
+    fn begin_anew(&mut self) -> bool {
+        if self.repeats >= REPEATS_MAX {
+            return false;
+        }
+        self.repeats += 1;
+        self.stage = match self.step {
+            Step::Rates | Step::Again(_) | Step::Done => return false,
+            Step::Rotation => self.rotation(),
+            Step::Random(at) => self.random(DEPTHS[at]),
+            Step::Seeks(at) => {
+                self.found.seeks.truncate(at);
+                self.set_out(at)
+            }
+        };
+        self.wakes = Wakes::default();
+        true
     }
 
     /// Streams beside the places whose rates are not known well enough, if there are any and this is no round too many; else the
@@ -407,7 +480,7 @@ impl Measurement {
     fn again(&mut self, round: u64) -> (Step, Stage) {
         let is_known = |place: u64| trust::knows_rate(&self.found.rates, place as usize);
         self.unsure = (0..PLACES).filter(|&place| !is_known(place)).collect();
-        if self.unsure.is_empty() || round > ROUNDS_MAX {
+        if self.unsure.is_empty() || round > self.rounds_max() {
             let Found { rates, rotation, skew, .. } = &self.found;
             self.found.layout = Some(Layout::new(self.size, rates, *rotation, *skew));
             return (Step::Random(0), self.random(DEPTHS[0]));
@@ -431,11 +504,15 @@ impl Measurement {
         if self.stage.sent().is_multiple_of(READS_OF_AN_AIM) {
             let (began, ended) = self.stage.last(0);
             hunt.score(began, ended);
-            let edge = hunt.edge();
-            let is_known = edge.error() <= self.counts.seek_error * edge.time;
-            if hunt.tried() >= self.counts.seeks || is_known && hunt.counted() >= COUNTED_MIN {
+            let (tried, counted, known) = (hunt.tried(), hunt.counted(), hunt.known());
+            let Counts { seeks, seek_error, .. } = self.counts;
+            let is_within = |share: f64| known.error <= share * known.middle;
+            let is_known = counted >= COUNTED_MIN && is_within(seek_error);
+            let most = if is_within(SEEK_ERROR_MAX) { seeks } else { seeks * MORE_MAX };
+            if is_known || tried >= most {
                 return false;
             }
+            let hunt = self.hunt.as_mut().expect("it goes on");
             self.stage.push(hunt.set_out(&mut self.rng, layout));
         } else {
             let (first_ended, away_ended) = (self.stage.last(1).1, self.stage.last(0).1);
@@ -464,10 +541,21 @@ impl Measurement {
         self.layout().lengths().len()
     }
 
+    /// Sectors of the streams of a place.
+    fn span(&self) -> u64 {
+        (self.counts.stream + 1) * (self.large + self.large / 2)
+    }
+
+    /// How often there is room for the streams of a place beside those that were read, before its neighbour's.
+    fn rounds_max(&self) -> u64 {
+        let apart = (self.size.get() - self.span()) / (PLACES - 1);
+        ROUNDS_MAX.min((apart / self.span()).saturating_sub(1))
+    }
+
     /// Streams of two sizes at these places, or beside them: the drive may remember what was read there.
     fn streams_at(&self, places: &[u64], round: u64) -> Stage {
         let count = self.counts.stream + 1;
-        let span = count * (self.large + self.large / 2);
+        let span = self.span();
         let room = self.size.get() - span;
         let mut reads = Vec::new();
         for &place in places {
@@ -488,7 +576,8 @@ impl Measurement {
 
     /// Single sectors of one track in falling order, with far ones in between, at many places.
     fn rotation(&mut self) -> Stage {
-        let runs = stage::runs(&self.found.rates, self.size, self.counts.rotation);
+        let runs =
+            stage::runs(&self.found.rates, self.size, self.counts.rotation, self.repeats.into());
         let mut reads = Vec::new();
         for run in &runs {
             for step in 0..run.count {
@@ -527,5 +616,9 @@ impl Measurement {
 const READS_OF_AN_AIM: u64 = 3;
 /// The least reads back that must count.
 const COUNTED_MIN: u64 = 8;
+/// The part of its time by which a seek's middle may be off at most after all its reads, if there is to be room for what the
+/// machine's lateness leaves in doubt.
+const SEEK_ERROR_MAX: f64 = 0.025;
+const _: () = assert!(SEEK_ERROR_MAX < trust::SEEK);
 /// How many seek lengths a usual drive has, for the progress before they are known.
 const SEEKS_ABOUT: u64 = 18;

@@ -116,8 +116,9 @@ impl Stage {
     }
 }
 
-/// Runs of sectors on one track each, spread over the drive, with `samples` sectors together.
-pub(super) fn runs(rates: &[Rate], size: Sectors, samples: u64) -> Vec<Run> {
+/// Runs of sectors on one track each, spread over the drive, with `samples` sectors together; other ones each time `before` is
+/// greater by one.
+pub(super) fn runs(rates: &[Rate], size: Sectors, samples: u64, before: u64) -> Vec<Run> {
     let track = |at: usize| (rates[at].bytes_per_s * ROTATION_USUAL / SECTOR_SIZE as f64) as u64;
     let shortest = (0..rates.len()).map(track).min().unwrap_or(0);
     let count = (shortest / RUN_OF_TRACK).clamp(RUN_MIN, RUN_MAX);
@@ -130,6 +131,7 @@ pub(super) fn runs(rates: &[Rate], size: Sectors, samples: u64) -> Vec<Run> {
             let stride = (track / RUN_OF_TRACK / count).min(room).max(1);
             // Off the ends, and off any regular spacing.
             let first = (size.get() - 1) / (places + 1) * (place + 1) + place * 7;
+            let first = first + before * (count * stride + 1);
             Run { first: first.min(size.get() - 1).max(count * stride), stride, count }
         })
         .collect()

@@ -21,6 +21,9 @@ const EVEN: f64 = 0.1;
 const REST_OF_ALL: f64 = 0.01;
 const REST: f64 = 0.02;
 
+/// Standard deviations in an error: half of an interval of about 95 %.
+const DEVIATIONS: f64 = 2.0;
+
 /// How a rate is found from two streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
@@ -81,6 +84,25 @@ pub(super) fn look(stage: &Stage, plan: Plan, rotation: Option<f64>) -> Option<V
     let nearest = |at: usize| good.iter().min_by_key(|(other, _)| at.abs_diff(*other));
     let stand_in = |at, lba| Some(Found { lba, is_own: false, ..nearest(at)?.1 });
     all.iter().enumerate().map(|(at, &(lba, found))| found.or_else(|| stand_in(at, lba))).collect()
+}
+
+/// What several readings of a place say of its rate: their mean, each by the inverse square of its error. Where they differ from each
+/// other by more than their errors say, the error of the mean grows by as much (the ratio of Birge).
+///
+/// # Panics
+///
+/// Without readings.
+pub(super) fn combined(readings: &[Rate]) -> Rate {
+    // An error of nothing would leave no weight to the others.
+    let error = |rate: &Rate| rate.error.max(rate.bytes_per_s * 1e-6);
+    let weight = |rate: &Rate| error(rate).powi(-2);
+    let weights: f64 = readings.iter().map(weight).sum();
+    let mean = readings.iter().map(|rate| weight(rate) * rate.bytes_per_s).sum::<f64>() / weights;
+    let square = |rate: &Rate| ((rate.bytes_per_s - mean) * DEVIATIONS / error(rate)).powi(2);
+    let squares: f64 = readings.iter().map(square).sum();
+    let ratio =
+        if readings.len() < 2 { 1.0 } else { (squares / (readings.len() - 1) as f64).sqrt() };
+    Rate { bytes_per_s: mean, error: ratio.max(1.0) / weights.sqrt(), ..readings[0] }
 }
 
 /// How the drive reads, from all places.

@@ -2,7 +2,7 @@
 
 use super::error::{Figure, MeasureError};
 use super::facts::Rate;
-use super::lateness::Lateness;
+use super::lateness::{LATE_SHARE_SOME, Lateness};
 use super::measured::Measured;
 
 /// The greatest error of a rate, of the first one and of all others, as its part.
@@ -10,12 +10,16 @@ const RATE_FIRST: f64 = 0.04;
 const RATE: f64 = 0.05;
 /// The greatest error of the rotation, as its part: tracks are as long as it says.
 const ROTATION: f64 = 0.005;
-/// The greatest error of a seek, as the part of its positioning; half of the time that a sector takes to pass is allowed too, because reads
-/// begin and end with sectors.
-const SEEK: f64 = 0.05;
-/// Seeks over less than this part of the stroke may be off by that of the shortest one that is longer: in how many cylinders two
-/// near sectors lie depends on what is assumed.
-pub(super) const SHORT: f64 = 1.0 / 64.0;
+/// The greatest error of a seek, as the part of its positioning. Half of the time that a sector takes to pass is allowed too, because
+/// reads begin and end with sectors, and so is a fixed time: what the machine's threads are late by is in doubt by as much.
+pub(super) const SEEK: f64 = 0.05;
+const SEEK_TIME: f64 = 50e-6;
+/// The same of seeks over less than this part of the stroke: in how many cylinders two near sectors lie depends on what is assumed,
+/// so that ways of one length differ.
+const SEEK_SHORT: f64 = 0.5;
+const SHORT: f64 = 1.0 / 64.0;
+/// The greatest error of the rate of random reads, as its part: a quick look has a hundred of them at each depth.
+const RANDOM: f64 = 0.25;
 
 /// Refuses what a machine says that is late itself.
 pub(super) fn check_lateness(lateness: Option<&Lateness>) -> Result<(), MeasureError> {
@@ -30,6 +34,28 @@ pub(super) fn check_lateness(lateness: Option<&Lateness>) -> Result<(), MeasureE
 /// Whether the rate of this place is known well enough.
 pub(super) fn knows_rate(rates: &[Rate], place: usize) -> bool {
     rates[place].error <= rate_error_max(place) * rates[place].bytes_per_s
+}
+
+/// The greatest error, as its part, of a seek over this share of the stroke.
+pub(super) fn seek_error_max(share: f64) -> f64 {
+    // Lengths are whole numbers of cylinders.
+    if share < SHORT * 0.99 { SEEK_SHORT } else { SEEK }
+}
+
+/// Why there is no answer: what is not known on a machine that was late now and then is not the drive's fault.
+pub(super) fn reason(error: MeasureError, lateness: Option<&Lateness>) -> MeasureError {
+    match (error, lateness) {
+        (
+            MeasureError::Unsure { .. } | MeasureError::Unsteady | MeasureError::NoRotation,
+            Some(&Lateness { late_share: share, p99, .. }),
+        ) if share > LATE_SHARE_SOME => MeasureError::Late { share, p99 },
+        (error, _) => error,
+    }
+}
+
+/// Whether the time of a revolution is known well enough.
+pub(super) fn knows_rotation(rotation: f64, error: f64) -> bool {
+    error <= ROTATION * rotation
 }
 
 fn rate_error_max(place: usize) -> f64 {
@@ -53,11 +79,12 @@ pub(super) fn check(measured: &Measured) -> Result<(), MeasureError> {
     let stroke = measured.cylinders().saturating_sub(1).max(1) as f64;
     for seek in &measured.seeks {
         let share = seek.length as f64 / stroke;
-        if share >= SHORT * 0.99 {
-            let passing = measured.sector() / 2.0 / seek.positioning;
-            let most = SEEK.max(passing);
-            unsure(Figure::Seek { stroke: share }, seek.error, seek.positioning, most)?;
-        }
+        let least = SEEK_TIME.max(measured.sector() / 2.0);
+        let most = seek_error_max(share).max(least / seek.positioning);
+        unsure(Figure::Seek { stroke: share }, seek.error, seek.positioning, most)?;
+    }
+    for at in &measured.depths {
+        unsure(Figure::Random { depth: at.depth }, at.error, at.per_s, RANDOM)?;
     }
     if measured.is_steady() { Ok(()) } else { Err(MeasureError::Unsteady) }
 }

@@ -2,7 +2,7 @@
 
 use levelhead_block::{Command, Effort};
 use levelhead_drive::{CacheMode, Completion, Drive, Profile, Settings};
-use levelhead_stats::Streams;
+use levelhead_stats::{Rng, Streams};
 use levelhead_units::{Extent, Instant, Lba, Sectors};
 
 pub(crate) fn drive(profile: Profile) -> Drive {
@@ -53,17 +53,51 @@ pub(crate) fn rate(profile: &Profile, lba: u64, sectors: u64) -> f64 {
 
 /// Milliseconds of positioning for reads that lie so far apart, on average: controller and seek.
 pub(crate) fn positioning(profile: &Profile, distance: u64) -> f64 {
-    let mut drive = drive(profile.clone());
-    // Any angle: sectors of one distance would always lie at the same.
     let spread = 1_000;
-    let room = drive.size().get() - distance - spread;
+    let room = profile.size().get() - distance - spread;
+    positioning_between(profile, profile.size(), &mut |rng| {
+        let near = rng.below(room);
+        [near, near + distance + rng.below(spread)]
+    })
+}
+
+/// Pairs of reads, and angles at which each second one begins.
+const PAIRS: u64 = 1_600;
+const ANGLES: u64 = 8;
+
+/// The same between pairs of sectors of a drive that is made so small, there and back.
+pub(crate) fn positioning_between(
+    profile: &Profile,
+    size: Sectors,
+    pair: &mut dyn FnMut(&mut Rng) -> [u64; 2],
+) -> f64 {
+    let settings = Settings { size: Some(size), ..Settings::PLAIN };
+    let mut drive = Drive::new(profile.clone(), settings, Streams::new(3), "drive/0").unwrap();
     let mut rng = Streams::new(5).stream("pairs");
-    let mut pairs = (0..24_000).flat_map(|_| {
-        let lba = rng.below(room);
-        [read(lba, 1), read(lba + distance + rng.below(spread), 1)]
-    });
-    let done = run(&mut drive, 1, &mut pairs);
-    let there = done.iter().filter(|done| done.id % 2 == 1);
-    let mean = there.map(|done| done.service.as_millis_f64()).sum::<f64>() / 24_000.0;
-    mean - profile.rotation().as_millis_f64() / 2.0
+    let (mut now, mut service, mut id) = (Instant::ZERO, 0.0, 0);
+    let turn = profile.rotation().get();
+    let mut read = |now: &mut Instant, lba| {
+        id += 1;
+        drive.handle_submit(*now, id, read(lba, 1), id);
+        loop {
+            *now = drive.deadline().unwrap();
+            drive.handle_timeout(*now);
+            if let Some(done) = drive.poll() {
+                return done.service.as_millis_f64();
+            }
+        }
+    };
+    for at in 0..PAIRS {
+        let [near, far] = pair(&mut rng);
+        let (first, second) = if at % 2 == 0 { (near, far) } else { (far, near) };
+        let angle = rng.below(turn / ANGLES);
+        for step in 0..ANGLES {
+            read(&mut now, first);
+            // Every angle is as likely, so that the wait is half of a revolution on average.
+            let turns = now.as_nanos().div_ceil(turn);
+            now = Instant::from_nanos(turns * turn + step * turn / ANGLES + angle);
+            service += read(&mut now, second);
+        }
+    }
+    service / (PAIRS * ANGLES) as f64 - profile.rotation().as_millis_f64() / 2.0
 }
