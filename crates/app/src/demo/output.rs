@@ -245,7 +245,9 @@ mod tests {
             predicted: predicted.map(|all| Prediction { runs: vec![all.summary], all }),
             lateness: Summary::default(),
         };
-        Demonstrated::new(7, "a bed".to_owned(), vec![row])
+        let length = Duration::from_secs(1);
+        let ask = Demo { seed: 7, length, folder: None, compare: true, report: None };
+        Demonstrated::new(&ask, "a bed".to_owned(), vec![row])
     }
 
     fn keys(demonstrated: &Demonstrated) -> Vec<String> {
