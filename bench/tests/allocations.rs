@@ -8,7 +8,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// What so many requests ask for, the array's own set-up included: new pieces of memory, and pieces made larger.
+/// What this number of requests asks for, the array's own set-up included: new pieces of memory, and pieces made larger.
 fn allocations(workload: Workload, requests: u64) -> usize {
     let mut marks = Vec::with_capacity(2);
     let region = Region::new(COUNTING);

@@ -55,7 +55,7 @@ pub struct Measurement<'a> {
 /// What was found.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// The fastest choice for each class.
+    /// The fastest choice for each class that was to be measured; for the others what is taken unmeasured.
     pub choices: Choices,
     /// What it rests on, for each class that was to be measured.
     pub classes: Vec<MeasuredClass>,

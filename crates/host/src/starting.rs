@@ -38,7 +38,7 @@ pub enum Which<'a> {
 /// Where the drives of an array were looked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Sought<'a> {
-    /// Among those that were named, of this number.
+    /// Among the drives that were named, this many.
     Named(usize),
     /// In these folders.
     Among(&'a [PathBuf]),

@@ -159,8 +159,8 @@ impl Window {
         (if count == 0 { 0.0 } else { low_median_of(&mut young[..count]) }, count)
     }
 
-    /// Whether the median is no more than this number of seconds, which is so where no more samples are above it than
-    /// not: counting them takes less than finding the median.
+    /// Whether the median is no more than this number of seconds, which is so where at least half of the young samples
+    /// are: counting them takes less than finding the median.
     fn is_median_within(&self, now: Instant, most: f64) -> bool {
         let samples = self.samples[..self.count].iter();
         let young = samples.filter(|(at, _)| now.saturating_since(*at) <= AGE_MAX);

@@ -132,7 +132,7 @@ impl Thoroughness {
 const PAUSE: u64 = 24;
 /// How often the streams of a place are read again at most.
 const ROUNDS_MAX: u64 = 3;
-/// How many stages are begun anew at most because the machine was late in them.
+/// How many stages are begun anew at most, because the machine was late in them or their figure is not known well enough.
 const REPEATS_MAX: u32 = 8;
 /// How many times as many aimed reads a length gets at most that is not known well enough to be told.
 const MORE_MAX: u64 = 2;
@@ -162,7 +162,7 @@ pub struct Measurement {
     /// How late the machine's own threads were during this stage, and during all those before that count.
     wakes: Wakes,
     wakes_before: Wakes,
-    /// How many stages were begun anew because the machine was late.
+    /// How many stages were begun anew.
     repeats: u32,
     end: Wake,
     /// The first stage, once it is over.
@@ -461,8 +461,8 @@ impl Measurement {
         if self.repeats >= REPEATS_MAX {
             return false;
         }
-        self.repeats += 1;
         self.stage = match self.step {
+            // These are not begun anew, and count for nothing.
             Step::Rates | Step::Again(_) | Step::Done => return false,
             Step::Rotation => self.rotation(),
             Step::Random(at) => self.random(DEPTHS[at]),
@@ -471,6 +471,7 @@ impl Measurement {
                 self.set_out(at)
             }
         };
+        self.repeats += 1;
         self.wakes = Wakes::default();
         true
     }
@@ -546,10 +547,11 @@ impl Measurement {
         (self.counts.stream + 1) * (self.large + self.large / 2)
     }
 
-    /// How often there is room for the streams of a place beside those that were read, before its neighbour's.
+    /// How often there is room for the streams of a place beside those that were read. The two places in the middle move
+    /// towards each other, a span each a round, and end at least a span apart.
     fn rounds_max(&self) -> u64 {
         let apart = (self.size.get() - self.span()) / (PLACES - 1);
-        ROUNDS_MAX.min((apart / self.span()).saturating_sub(1))
+        ROUNDS_MAX.min((apart / self.span()).saturating_sub(1) / 2)
     }
 
     /// Streams of two sizes at these places, or beside them: the drive may remember what was read there.

@@ -92,7 +92,7 @@ unsafe fn dot8<V: Vector, const M: usize, const B: usize>(dot: Dot<'_>, into: &m
     let columns = job.columns.columns(0..count, first..first + M, scratch);
     assert!(columns.len() == count * M);
     let mut sources = [std::ptr::null(); FEW];
-    // As they are needed: with neither an element nor the address of a table to be loaded first.
+    // In the form that `multiply` takes, so that the loop loads nothing else.
     let mut multipliers = [[const { MaybeUninit::uninit() }; M]; FEW];
     for (n, (source, column)) in job.sources.iter().zip(columns.chunks_exact(M)).enumerate() {
         sources[n] = source.as_ptr();

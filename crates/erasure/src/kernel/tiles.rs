@@ -1,11 +1,12 @@
 //! The kernel for vectors whose multipliers take many registers: a tile of the matrix, a few sources by a few
 //! rows, stays in registers while a whole block goes by.
 //!
-//! Multiplying by lookups takes two registers for each element, and a processor without GFNI has 16. With sources
+//! Multiplying by lookups takes two registers for each element, and there are 16. With sources
 //! in registers, as in [`vector`](super::vector), two tables are loaded for every product; with a tile of the
 //! matrix there, each table is loaded once a block, and sources and sums, which are in the first-level cache, are
 //! loaded for each tile. For 2 by 2 elements and 32 bytes of both sources that is 22 instructions of arithmetic, four
-//! loads and two stores; with the sources in registers it would be 16 loads more.
+//! loads and two stores; with the sources in registers it would be
+//! eight loads of tables and four of elements more.
 
 #![allow(unsafe_code)]
 // Iterators would take closures, which are not compiled for the instructions of their function.
@@ -261,7 +262,7 @@ unsafe fn rows<V: Vector, P: Part, const S: usize, const ADD: bool>(
         }
     };
     tile.skip_rows(count);
-    // It is being fetched.
+    // What comes next was fetched while the first rows were worked on.
     tile.ahead = Fetch::nothing();
     count
 }
@@ -273,7 +274,7 @@ impl<const S: usize> Tile<S> {
     }
 }
 
-/// `R` rows, whose number is given. See [`rows`].
+/// Does `R` rows and gives `R`. See [`rows`].
 ///
 /// # Safety
 ///
