@@ -97,9 +97,16 @@ fn a_drive_is_measured_and_can_be_replayed_or_it_is_said_why_not() {
         assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{ended:?}");
         assert_eq!(ended.err.lines().count(), 1, "{ended:?}");
         assert!(ended.err.starts_with(&format!("levelhead: {drive}: ")), "{ended:?}");
-        // Any other reason than this machine's lateness would be a mistake.
-        assert!(ended.err.contains("this machine is too busy to measure a disk"), "{ended:?}");
-        assert!(ended.err.contains("so that no profile was written"), "{ended:?}");
+        // What a machine does that is late, or whose speed changes meanwhile. Any other reason would be a mistake.
+        let reasons = [
+            "this machine is too busy to measure a disk",
+            " is known within ",
+            " is not known",
+            "reads end at no particular angle",
+            "the rates jump from place to place",
+            "large reads take no longer than small ones",
+        ];
+        assert!(reasons.iter().any(|reason| ended.err.contains(reason)), "{ended:?}");
         assert!(!fs::exists(path("my.toml")).unwrap());
         return;
     }
