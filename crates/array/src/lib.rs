@@ -602,15 +602,15 @@ impl Array {
             self.unopened.push(op);
             return;
         }
-        let start = match self.ops.get(&op) {
+        let start = if let Some(&Op::Locked(Start::Read(wanted))) = self.ops.get(&op) {
             // Its entry stays: the read takes its place there at once.
-            Some(Op::Locked(Start::Read(wanted))) => Some(Start::Read(*wanted)),
-            _ => match self.ops.remove(&op) {
-                Some(Op::Locked(start)) => Some(start),
-                _ => None,
-            },
+            Start::Read(wanted)
+        } else if let Some(Op::Locked(start)) = self.ops.remove(&op) {
+            start
+        } else {
+            unreachable!("only a waiting operation is granted its stripes")
         };
-        self.start(now, op, start.expect("only a waiting operation is granted its stripes"));
+        self.start(now, op, start);
     }
 
     fn claim(&mut self, now: Instant, start: Start) -> Option<OpId> {

@@ -96,13 +96,10 @@ impl Rule {
         missing.minus(coming).is_empty() || word.have.or(coming).len() >= self.of(word).data
     }
 
-    /// The next step without these symbols, if there is one. What is `late` is not waited for once the codeword
+    /// The next step without these symbols, if there is one, of a codeword of which some symbols are missing. What is `late` is not waited for once the codeword
     /// decodes.
     fn need(&self, word: &Codeword, without: SymbolSet, late: SymbolSet) -> Option<Need> {
         let missing = word.subject.minus(word.have);
-        if missing.is_empty() {
-            return Some(Need::Nothing);
-        }
         let may_decode = match self.plan.answer {
             AnswerWhen::Decodable => true,
             AnswerWhen::OwnFailed => missing.and(word.pending).minus(late).is_empty(),
