@@ -6,6 +6,7 @@ mod damage;
 mod error;
 mod events;
 pub mod hours;
+mod kind;
 mod lines;
 pub mod prometheus;
 pub mod samples;

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use levelhead_fleet::HoursTable;
 
-use super::{Columns, CsvRows, HoursFile, HoursRows, Ids, Named, is_parquet};
+use super::{Columns, CsvRows, HoursFile, HoursRows, Ids, Named};
 use crate::ReadError;
+use crate::kind::is_parquet;
 
 /// An hours table in a file: Parquet if its name ends in `.parquet` or it begins as such files do, else CSV, packed by zstd or not.
 pub struct TableFile {

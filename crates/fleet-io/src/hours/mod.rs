@@ -19,11 +19,10 @@ mod table;
 mod tests;
 mod write;
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use crate::ReadError;
+use crate::kind::is_parquet;
 use crate::lines::Lines;
 
 pub use csv::{CsvRows, Ids, Named};
@@ -47,13 +46,6 @@ pub enum Columns {
     Slowdown,
     /// Sizes too, and ages and models if there are any.
     All,
-}
-
-/// Whether a file is read as Parquet: its name ends in `.parquet`, or it begins as such files do. All others are lines of text.
-fn is_parquet(path: &Path) -> bool {
-    let mut first = [0; 4];
-    let mut begins = || File::open(path)?.read_exact(&mut first).map(|()| &first == b"PAR1");
-    path.extension().is_some_and(|ending| ending == "parquet") || begins().unwrap_or(false)
 }
 
 /// Whether a file is an hours table: Parquet with a column `raid`, or text whose first line names one.

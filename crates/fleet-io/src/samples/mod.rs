@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use levelhead_fleet::detect::{Gather, Recording};
 
 use crate::ReadError;
+use crate::kind::is_parquet;
 use crate::lines::Lines;
 
 pub use csv::{HEADER, write_samples};
@@ -36,7 +37,7 @@ pub use labels::Labels;
 pub fn read_recordings(path: &Path) -> Result<Vec<Recording>, ReadError> {
     let mut recordings: Vec<Recording> = Vec::new();
     for part in parts_of(path)? {
-        let found = if part.files[0].extension().is_some_and(|ending| ending == "parquet") {
+        let found = if is_parquet(&part.files[0]) {
             compact::read(&part.files[0])?
         } else {
             let mut groups = BTreeMap::new();
@@ -72,7 +73,7 @@ pub enum Load {
 pub fn load_of(path: &Path) -> Result<Load, ReadError> {
     let parts = parts_of(path)?;
     let first = &parts[0].files[0];
-    if first.extension().is_some_and(|ending| ending == "parquet") {
+    if is_parquet(first) {
         return Ok(Load::Bytes);
     }
     let header = Lines::open(first)?.next()?.map(|line| line.replace('"', ""));
