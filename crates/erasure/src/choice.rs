@@ -151,7 +151,7 @@ impl Choice {
             Class::Few => orders.extend([(Order::InTurn, 0), (Order::InTurn, 2 * RUN)]),
             Class::Many | Class::ManyByMany | Class::Tower => {
                 orders.truncate(2);
-                orders.extend([4, 8, 16, 32].map(|runs| (Order::InTurn, runs * RUN)));
+                orders.extend([0, 4, 8, 16, 32].map(|runs| (Order::InTurn, runs * RUN)));
             }
         }
         for (order, ahead) in orders {
@@ -356,5 +356,42 @@ impl fmt::Display for Choice {
             Stores::Cached => "stores cached",
             Stores::Past => "stores past the cache",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_compared_quickly_is_some_of_the_candidates_each_once_and_the_unmeasured_one_first() {
+        for class in Class::ALL {
+            for (kernel, place) in Kernel::ALL
+                .into_iter()
+                .flat_map(|of| [Place::Memory, Place::Cache].map(|at| (of, at)))
+            {
+                let (all, list) =
+                    (Choice::candidates(kernel, class), Choice::shortlist(kernel, class, place));
+                assert_eq!(list[0], Choice::of(kernel, class));
+                for (n, choice) in list.iter().enumerate() {
+                    assert!(all.contains(choice), "{class}, {choice}");
+                    assert!(!list[..n].contains(choice), "{class}, {choice}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lookups_are_not_compared_by_a_width_that_they_do_not_have() {
+        for class in [Class::Many, Class::ManyByMany, Class::Tower] {
+            let is_narrow = |choice: &Choice| choice.width == Width::Narrow;
+            assert!(Choice::candidates(Kernel::Avx2, class).iter().all(is_narrow));
+            assert!(!Choice::candidates(Kernel::Avx2Gfni, class).iter().all(is_narrow));
+        }
+        let few = Choice::candidates(Kernel::Avx2, Class::Few);
+        let is_wide_in_turn =
+            |choice: &Choice| choice.order == Order::InTurn && choice.width == Width::Wide;
+        assert!(few.iter().any(|choice| choice.width == Width::Wide));
+        assert!(!few.iter().any(is_wide_in_turn));
     }
 }
