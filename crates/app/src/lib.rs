@@ -17,6 +17,7 @@ pub mod fleet;
 mod listen;
 mod measure;
 mod model;
+mod on_event;
 pub mod plan;
 mod probe;
 mod profiles;

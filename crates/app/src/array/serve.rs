@@ -24,7 +24,7 @@ use super::service::{Pulse, Service, stop_bound};
 use super::snapshot::Snapshots;
 use super::{control, events, members, socket_path, would};
 use crate::files::absolute;
-use crate::{AppError, Exported, Listen, Progress, Show, Stop};
+use crate::{AppError, Exported, Listen, Progress, Show, Stop, on_event as programs};
 
 /// What to serve, and how.
 #[derive(Clone, Debug)]
@@ -183,6 +183,9 @@ const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Serves until `stop` is wished.
 pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), AppError> {
+    if let Some(program) = &ask.on_event {
+        programs::check(program)?;
+    }
     let Audience { begun, ready, tell, progress, service } = audience;
     kernel(ask.kernel)?;
     let (spares, mut no_spares) = spares(&ask.spares);

@@ -45,7 +45,7 @@ pub use fix::{Fixed, Plan, fix};
 pub use once::{Look, once};
 pub use said::{Begun, GroupLine, Said};
 
-use crate::{AppError, Stop};
+use crate::{AppError, Stop, on_event};
 use board::Board;
 use keeper::Keeper;
 use programs::Programs;
@@ -120,7 +120,7 @@ pub fn watch(ask: &Ask, stop: &Stop, hear: &mut Hear<'_>) -> Result<(), AppError
         files::check_record(record)?;
     }
     if let Some(program) = &ask.on_event {
-        programs::check(program)?;
+        on_event::check(program)?;
     }
     let server = ask.metrics.map(Server::bind).transpose().map_err(AppError::usage)?;
     // The last that may be refused: it is the first that is written.

@@ -4,16 +4,11 @@
 //! - PR2. Nothing waits for it, also not when it cannot be killed.
 
 use std::collections::VecDeque;
-use std::ffi::OsStr;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use levelhead_fleet::watch::{DriveVerdict, Event};
-
-use crate::AppError;
 
 /// How long a program may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -118,32 +113,6 @@ impl Programs {
             }
             Err(error) => Some(said(error.to_string())),
         }
-    }
-}
-
-/// Whether there is such a program now, where it is looked for when it is run: a name without a slash in the folders of `PATH`.
-///
-/// # Errors
-///
-/// There is none, or only a file that may not be executed.
-pub(super) fn check(program: &Path) -> Result<(), AppError> {
-    let has_folder = program.as_os_str().as_encoded_bytes().contains(&b'/');
-    let path = std::env::var_os("PATH").filter(|_| !has_folder).unwrap_or_default();
-    let folders = std::env::split_paths(&path).map(|folder| folder.join(program));
-    let places: Vec<PathBuf> =
-        if has_folder { vec![program.to_owned()] } else { folders.collect() };
-    let files = places.iter().filter_map(|place| fs::metadata(place).ok());
-    let found: Vec<bool> = files
-        .filter(fs::Metadata::is_file)
-        .map(|file| file.permissions().mode() & 0o111 != 0)
-        .collect();
-    let says = |why: &str| Err(AppError::usage(format!("--on-event {}: {why}", program.display())));
-    match found.iter().any(|&is_executable| is_executable) {
-        true => Ok(()),
-        false if program.as_os_str() == OsStr::new("") => says("it names no program"),
-        false if found.is_empty() && has_folder => says("there is no such program"),
-        false if found.is_empty() => says("there is no such program in the folders of PATH"),
-        false => says("the file may not be executed"),
     }
 }
 

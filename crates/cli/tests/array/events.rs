@@ -289,6 +289,18 @@ fn journal_gets_priorities_and_nobody_else_does() {
     }
 }
 
+#[test]
+fn a_program_for_events_that_is_not_there_is_refused_before_the_drives_are_touched() {
+    let shelf = Shelf::new();
+    let members = shelf.array(DRIVE);
+    let mut serve = vec!["array", "serve"];
+    serve.extend(members.iter().map(String::as_str));
+    let none = shelf.path("none");
+    serve.extend(["--on-event", &none]);
+    let refusal = levelhead(&serve).refusal().to_owned();
+    assert_eq!(refusal, format!("--on-event {none}: there is no such program"));
+}
+
 /// The same words everywhere: at the socket, on the log, and for a program.
 #[test]
 fn loss_of_a_drive_is_an_event_like_any_other() {
