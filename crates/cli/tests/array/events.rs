@@ -293,10 +293,9 @@ fn journal_gets_priorities_and_nobody_else_does() {
 fn a_program_for_events_that_is_not_there_is_refused_before_the_drives_are_touched() {
     let shelf = Shelf::new();
     let members = shelf.array(DRIVE);
-    let mut serve = vec!["array", "serve"];
+    let (none, socket) = (shelf.path("none"), shelf.path("nbd.sock"));
+    let mut serve = vec!["array", "serve", "--nbd", &socket, "--on-event", &none];
     serve.extend(members.iter().map(String::as_str));
-    let none = shelf.path("none");
-    serve.extend(["--on-event", &none]);
     let refusal = levelhead(&serve).refusal().to_owned();
     assert_eq!(refusal, format!("--on-event {none}: there is no such program"));
 }
