@@ -1,5 +1,7 @@
 //! What the array asks of its runtime. The bytes it talks about have the names of `levelhead_block`.
 
+use std::ops::Deref;
+
 use levelhead_block::{BufId, Combine, Command, Outcome, Place, RequestId, SectorSet, Segment};
 use levelhead_units::{DriveIdx, Lba, Sectors};
 
@@ -121,6 +123,53 @@ pub enum Sums {
     Known(Vec<u32>),
 }
 
+/// The pieces of buffers that a command is about, in order. Nearly every command has one, which needs no list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segments(Pieces);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Pieces {
+    One(Segment),
+    /// None, or several.
+    List(Vec<Segment>),
+}
+
+impl Segments {
+    /// No piece: the command has no bytes.
+    pub const NONE: Self = Self(Pieces::List(Vec::new()));
+
+    /// All of them.
+    pub fn as_slice(&self) -> &[Segment] {
+        match &self.0 {
+            Pieces::One(segment) => std::slice::from_ref(segment),
+            Pieces::List(list) => list,
+        }
+    }
+}
+
+impl From<Segment> for Segments {
+    fn from(segment: Segment) -> Self {
+        Self(Pieces::One(segment))
+    }
+}
+
+impl From<Vec<Segment>> for Segments {
+    fn from(list: Vec<Segment>) -> Self {
+        match list[..] {
+            [segment] => segment.into(),
+            _ => Self(Pieces::List(list)),
+        }
+    }
+}
+
+impl Deref for Segments {
+    type Target = [Segment];
+
+    fn deref(&self) -> &[Segment] {
+        self.as_slice()
+    }
+}
+
 /// A command for one drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Submit {
@@ -131,7 +180,7 @@ pub struct Submit {
     /// What to do; its addresses are the drive's own.
     pub command: Command,
     /// Where its bytes are, in order: one whole buffer for a read, any number of pieces for a write.
-    pub segments: Vec<Segment>,
+    pub segments: Segments,
     /// The request it serves, the first of them where several joined; a number near the largest for
     /// the array's own.
     pub origin: u64,

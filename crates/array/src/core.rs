@@ -4,12 +4,15 @@
 //! - `purpose`, `sub`: a command to a drive, and what it is for;
 //! - `queues`: what becomes of a command from its drive's queue to its end;
 //! - `losses`: what the drives hold, and what not;
-//! - `answers`: what clients are told, and when.
+//! - `answers`: what clients are told, and when;
+//! - `in_progress`, `room`: the memory of all that.
 
 mod answers;
+pub(crate) mod in_progress;
 mod losses;
 mod purpose;
 mod queues;
+mod room;
 mod sub;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -19,7 +22,9 @@ use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Lba, Sectors};
 
 use self::answers::Held;
+use self::in_progress::InProgress;
 pub(crate) use self::purpose::Purpose;
+use self::room::Room;
 pub(crate) use self::sub::{Enqueue, ForComing, Sub, Written, loses_drive};
 use crate::action::{Action, Deliver, SubId, Sums};
 use crate::background::copied::Copied;
@@ -36,6 +41,7 @@ use crate::journal::live::Live;
 use crate::journal::record::Record;
 use crate::journal::rules::Rule;
 use crate::journal::unplaced::Unplaced;
+use crate::ops::fetch::{ArraySector, Wish};
 pub(crate) use crate::ops::id::OpId;
 use crate::ops::postponed::Postponed;
 use crate::policy::Policy;
@@ -123,13 +129,16 @@ pub(crate) struct Core {
     pub(crate) promises: Promises,
     /// Reads of a mirror that were begun: its copies take turns.
     pub(crate) turn: u64,
-    /// Room for decisions, kept so that not every read asks for memory.
-    shares: Vec<Share>,
-    /// Room for the cells that are asked for at once, for the same reason.
-    cells: Vec<Cell>,
+    /// For the decision about a read.
+    pub(crate) shares: Room<Share>,
+    /// For the sectors that a read is about.
+    pub(crate) sectors: Room<ArraySector>,
+    /// For the symbols that a read asks for at once.
+    pub(crate) wishes: Room<Wish>,
+    /// For the cells that these are.
+    pub(crate) cells: Room<Cell>,
     content: Content,
-    /// In boxes, so that little is moved when commands come and go.
-    subs: BTreeMap<SubId, Box<Sub>>,
+    subs: InProgress<SubId, Sub>,
     sub_next: u64,
     buf_next: u64,
 }
@@ -185,35 +194,15 @@ impl Core {
             verify: Verify::new(settings.verify, count),
             promises: Promises::new(count),
             turn: 0,
-            shares: Vec::with_capacity(count),
-            cells: Vec::new(),
+            shares: Room::default(),
+            sectors: Room::default(),
+            wishes: Room::default(),
+            cells: Room::default(),
             content: settings.content,
-            subs: BTreeMap::new(),
+            subs: InProgress::default(),
             sub_next: 0,
             buf_next: 0,
         }
-    }
-
-    /// Room for the shares of a read, to be given back.
-    pub(crate) fn take_shares(&mut self) -> Vec<Share> {
-        let mut shares = std::mem::take(&mut self.shares);
-        shares.clear();
-        shares
-    }
-
-    pub(crate) fn give_back_shares(&mut self, shares: Vec<Share>) {
-        self.shares = shares;
-    }
-
-    /// Room for the cells that a read asks for, to be given back.
-    pub(crate) fn take_cells(&mut self) -> Vec<Cell> {
-        let mut cells = std::mem::take(&mut self.cells);
-        cells.clear();
-        cells
-    }
-
-    pub(crate) fn give_back_cells(&mut self, cells: Vec<Cell>) {
-        self.cells = cells;
     }
 
     pub(crate) fn note_event(&mut self, event: Option<DriveEvent>) {

@@ -63,7 +63,7 @@ use levelhead_block::{Command, Health, Outcome};
 use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
-pub use action::{Action, Answer, Cost, Deliver, SubId, Submit, Sums};
+pub use action::{Action, Answer, Cost, Deliver, Segments, SubId, Submit, Sums};
 pub use background::budget::Budget;
 pub use background::places::NotReplaced;
 pub use background::progress::{
@@ -92,6 +92,7 @@ use crate::background::budget::Pacer;
 use crate::background::copying::Copies;
 use crate::background::rebuild::Rebuild;
 use crate::background::scrub::Scrub;
+use crate::core::in_progress::InProgress;
 use crate::core::{Core, OpId, Purpose, Sub, loses_drive};
 use crate::durable::ledger::Ledger;
 use crate::durable::list_copies::ListCopies;
@@ -108,7 +109,7 @@ use crate::ops::fill::{FillOp, Haste, Span};
 use crate::ops::flush::FlushOp;
 use crate::ops::locks::{Access, StripeLocks};
 use crate::ops::mend::{self, MendOp, Recalled};
-use crate::ops::read::{ReadOp, Wanted};
+use crate::ops::read::{EndedReads, ReadOp, Wanted};
 use crate::ops::write::{Cause, Part, Progress, WriteOp};
 use crate::policy::tau::DriveView;
 use crate::timers::{Duty, Timer, Timers};
@@ -124,7 +125,8 @@ pub struct Array {
     core: Core,
     policy: Policy,
     locks: StripeLocks,
-    ops: BTreeMap<OpId, Op>,
+    ops: InProgress<OpId, Op>,
+    ended_reads: EndedReads,
     op_next: OpId,
     /// Operations that hold their stripes and have not begun, in order.
     granted: VecDeque<OpId>,
@@ -226,7 +228,8 @@ impl Array {
             core,
             policy: settings.policy,
             locks: StripeLocks::default(),
-            ops: BTreeMap::new(),
+            ops: InProgress::default(),
+            ended_reads: EndedReads::default(),
             op_next: 0,
             granted: VecDeque::new(),
             resync: Resync::Idle,
@@ -461,7 +464,7 @@ impl Array {
     /// Time has passed (A5).
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(op) = self.timers.take_read(now) {
-            let Some(Op::Read(read)) = self.ops.get_mut(&op) else {
+            let Some(Op::Read(read)) = self.ops.get_mut(op) else {
                 unreachable!("T1: operation {op} is no read")
             };
             read.handle_timeout(&self.core, now);
@@ -594,7 +597,7 @@ impl Array {
             return self.unopened.push(op);
         }
         if let (Some(Op::Locked(Start::Write(_) | Start::Check(Scope::Mend { .. }))), Some(ledger)) =
-            (self.ops.get(&op), &mut self.ledger)
+            (self.ops.get(op), &mut self.ledger)
             && !ledger.is_open()
             && !self.core.has_failed()
         {
@@ -602,10 +605,10 @@ impl Array {
             self.unopened.push(op);
             return;
         }
-        let start = if let Some(&Op::Locked(Start::Read(wanted))) = self.ops.get(&op) {
+        let start = if let Some(&Op::Locked(Start::Read(wanted))) = self.ops.get(op) {
             // Its entry stays: the read takes its place there at once.
             Start::Read(wanted)
-        } else if let Some(Op::Locked(start)) = self.ops.remove(&op) {
+        } else if let Some(Op::Locked(start)) = self.ops.remove(op) {
             start
         } else {
             unreachable!("only a waiting operation is granted its stripes")
@@ -649,11 +652,11 @@ impl Array {
         let Start::Write(Cause::Client(parts)) = start else { return false };
         let ops = &self.ops;
         let may_join =
-            |op| matches!(ops.get(&op), Some(Op::Locked(Start::Write(Cause::Client(_)))));
+            |op| matches!(ops.get(op), Some(Op::Locked(Start::Write(Cause::Client(_)))));
         let Some(op) = self.locks.join(stripes, JOINED_STRIPES_MAX, may_join) else {
             return false;
         };
-        let Some(Op::Locked(Start::Write(Cause::Client(joined)))) = self.ops.get_mut(&op) else {
+        let Some(Op::Locked(Start::Write(Cause::Client(joined)))) = self.ops.get_mut(op) else {
             unreachable!("only a waiting write is joined")
         };
         joined.extend(parts);
@@ -670,7 +673,9 @@ impl Array {
         let core = &mut self.core;
         let started = match start {
             Start::Read(wanted) => {
-                Op::Read(Box::new(ReadOp::start(core, now, op, wanted, self.policy)))
+                let mut read = self.ended_reads.take();
+                read.begin(core, now, op, wanted, self.policy);
+                Op::Read(read)
             }
             Start::Write(cause) => Op::Write(Box::new(WriteOp::start(core, now, op, cause))),
             Start::Check(scope) => {
@@ -700,10 +705,10 @@ impl Array {
         }
         let buf = state.read_buf();
         match (state.purpose, &mut self.ledger) {
-            (Purpose::Op(op), _) if self.ops.contains_key(&op) => {
+            (Purpose::Op(op), _) if self.ops.contains(op) => {
                 self.hand_over(now, op, Ended { sub, state, buf, outcome });
             }
-            (Purpose::Recall(op), _) if self.ops.contains_key(&op) => {
+            (Purpose::Recall(op), _) if self.ops.contains(op) => {
                 self.hand_recalled(now, op, Recalled { sub, buf, outcome });
             }
             (Purpose::Ledger, Some(_)) if !self.core.drives.away().contains(state.drive) => {
@@ -733,7 +738,7 @@ impl Array {
     /// A repair or a record that a drive does not store is no reason to do without one that the array needs.
     fn is_spared(&self, state: &Sub, outcome: &Outcome) -> bool {
         let may_fail = match state.purpose {
-            Purpose::Op(op) => matches!(self.ops.get(&op), Some(Op::Check(_) | Op::Mend(_))),
+            Purpose::Op(op) => matches!(self.ops.get(op), Some(Op::Check(_) | Op::Mend(_))),
             Purpose::Ledger | Purpose::List => true,
             Purpose::Ring
             | Purpose::Place
@@ -751,10 +756,10 @@ impl Array {
     fn give_up(&mut self, now: Instant, sub: SubId, state: &Sub) {
         let (buf, outcome) = (None, &Outcome::Gone);
         match state.purpose {
-            Purpose::Op(op) if self.ops.contains_key(&op) => {
+            Purpose::Op(op) if self.ops.contains(op) => {
                 self.hand_over(now, op, Ended { sub, state, buf, outcome });
             }
-            Purpose::Recall(op) if self.ops.contains_key(&op) => {
+            Purpose::Recall(op) if self.ops.contains(op) => {
                 self.hand_recalled(now, op, Recalled { sub, buf, outcome });
             }
             _ => {}
@@ -764,7 +769,7 @@ impl Array {
     fn hand_over(&mut self, now: Instant, id: OpId, ended: Ended<'_>) {
         let Ended { sub, state, buf, outcome } = ended;
         let unread = self.unread(id, state, outcome);
-        let op = self.ops.get_mut(&id).expect("the caller has looked");
+        let op = self.ops.get_mut(id).expect("the caller has looked");
         let fetched = |extent: Extent| FetchEnded { sub, drive: state.drive, extent, buf, outcome };
         match (op, state.command) {
             (Op::Read(read), Command::Read { extent, .. }) => {
@@ -840,7 +845,7 @@ impl Array {
 
     /// Lets an operation move on, and those that waited for its stripes after it.
     fn advance(&mut self, now: Instant, op: OpId) {
-        let Some(state) = self.ops.get_mut(&op) else { return };
+        let Some(state) = self.ops.get_mut(op) else { return };
         let holds_stripes =
             matches!(state, Op::Read(_) | Op::Write(_) | Op::Check(_) | Op::Mend(_));
         let has_ended = match state {
@@ -885,7 +890,9 @@ impl Array {
         if !has_ended {
             return;
         }
-        self.ops.remove(&op);
+        if let Some(Op::Read(read)) = self.ops.remove(op) {
+            self.ended_reads.keep(read);
+        }
         assert!(!self.timers.has(op), "T1: operation {op} has ended");
         let arrived = self.arrived.remove(&op);
         self.limit_held(arrived);

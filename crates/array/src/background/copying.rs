@@ -477,7 +477,7 @@ impl Array {
             purpose: Purpose::Copy,
             drive,
             command: Command::Read { extent, effort: Effort::Full },
-            segments: vec![Segment { place, sectors: extent.sectors.get() as u32 }],
+            segments: Segment { place, sectors: extent.sectors.get() as u32 }.into(),
             origin: core.own_origin(),
             end: End::Tail,
             fate: Fate::Certain,
@@ -572,6 +572,6 @@ fn wipe(core: &mut Core, now: Instant, extent: Extent) {
     core.combine(place, Vec::new());
     let (durability, zero_tail) = (Durability::Durable, ZeroTail::None);
     let command = Command::Write { extent, durability, zero_tail };
-    let segments = vec![Segment { place, sectors: 1 }];
+    let segments = Segment { place, sectors: 1 }.into();
     core.ask_coming(now, ForComing { what: What::Wipe, command, segments, bufs: vec![place.buf] });
 }

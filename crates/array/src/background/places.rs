@@ -90,7 +90,7 @@ impl Array {
     /// The place of a lost drive has one that holds what is not on its map.
     pub(crate) fn begin_return(&mut self, drive: DriveIdx) {
         self.core.missed.begin_return(drive);
-        for op in self.ops.values() {
+        for (_, op) in self.ops.iter() {
             if let Op::Write(write) = op {
                 write.note_returned(&mut self.core, drive);
             }

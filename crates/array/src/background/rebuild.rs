@@ -35,7 +35,7 @@ use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos, SECTOR_SIZE, Sectors};
 
 use super::budget::Budget;
 use super::progress::{RebuildProgress, Resync};
-use crate::action::SubId;
+use crate::action::{Segments, SubId};
 use crate::core::{Core, Enqueue, OpId, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
@@ -284,12 +284,12 @@ impl Array {
     /// Steps that wait for their stripes would be taken for those of the next drive in the place, and what was copied to the one
     /// before it for what that holds.
     fn withdraw_steps(&mut self) {
-        let is_waiting = |op: &OpId| matches!(self.ops.get(op), Some(Op::Locked(_)));
+        let is_waiting = |&op: &OpId| matches!(self.ops.get(op), Some(Op::Locked(_)));
         let (waiting, steps): (VecDeque<OpId>, VecDeque<OpId>) =
             self.rebuild.steps.iter().partition(|&op| is_waiting(op));
         self.rebuild.steps = steps;
         for op in waiting {
-            self.ops.remove(&op);
+            self.ops.remove(op);
             self.granted.retain(|&granted| granted != op);
             self.unopened.retain(|&unopened| unopened != op);
             if self.keeps(Rule::FillLock) {
@@ -387,7 +387,7 @@ impl Array {
     fn steps_max(&self) -> usize {
         let step = self.rebuild.budget.step.get();
         let all = step * self.core.layout.spec().width() as u64;
-        let sectors = |op: &OpId| match self.ops.get(op) {
+        let sectors = |&op: &OpId| match self.ops.get(op) {
             Some(Op::Fill(fill)) if !fill.is_reading() => step,
             Some(_) | None => all,
         };
@@ -416,13 +416,13 @@ impl Array {
     fn move_steps(&mut self, now: Instant) -> Moved {
         let haste = self.haste(now);
         for op in self.rebuild.steps.clone() {
-            if let Some(Op::Fill(fill)) = self.ops.get_mut(&op) {
+            if let Some(Op::Fill(fill)) = self.ops.get_mut(op) {
                 fill.advance(&mut self.core, now, haste);
             }
         }
         let mut moved = Moved::No;
         while let Some(&op) = self.rebuild.steps.front() {
-            let Some(Op::Fill(fill)) = self.ops.get(&op) else { break };
+            let Some(Op::Fill(fill)) = self.ops.get(op) else { break };
             if !fill.is_done() {
                 break;
             }
@@ -441,7 +441,7 @@ impl Array {
                 let after = now + PAUSE;
                 self.rebuild.next_at = if self.rebuild.is_kept { kept.min(after) } else { after };
             }
-            self.ops.remove(&op);
+            self.ops.remove(op);
             if self.keeps(Rule::FillLock) {
                 self.granted.extend(self.locks.release(op));
             }
@@ -593,7 +593,7 @@ fn flush(core: &mut Core, now: Instant, drive: DriveIdx) -> SubId {
             purpose: Purpose::Fill,
             drive,
             command: Command::Flush,
-            segments: Vec::new(),
+            segments: Segments::NONE,
             origin,
             end: End::Tail,
             fate: Fate::Certain,

@@ -169,10 +169,10 @@ impl Array {
 
     /// Which of the sums of a [`Action::Check`](crate::Action::Check) were zero, in their order.
     pub fn handle_checked(&mut self, now: Instant, op: OpId, zero: &[bool]) {
-        if let Some(Op::Check(check)) = self.ops.get_mut(&op) {
+        if let Some(Op::Check(check)) = self.ops.get_mut(op) {
             check.handle_checked(&mut self.core, now, zero);
             self.advance(now, op);
-        } else if let Some(Op::Mend(mend)) = self.ops.get_mut(&op) {
+        } else if let Some(Op::Mend(mend)) = self.ops.get_mut(op) {
             mend.handle_checked(&mut self.core, now, zero);
             self.advance(now, op);
         } else if !self.handle_bytes_compared(now, op, zero) {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use levelhead_block::{BufId, Command, Effort, Outcome, Place, Segment};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
-use super::sub::{Segments, ended_read, failed, submit};
+use super::sub::{ended_read, failed, submit};
 use super::{Core, Enqueue, ForComing, OpId, Purpose, Sub, Written};
 use crate::action::{Action, SubId, Submit};
 use crate::background::copied::{Coming, Course, What};
@@ -74,7 +74,7 @@ impl Core {
 
     /// A write that an operation gave to a drive is the journal's from now on: what it writes, as the layout counts.
     pub(crate) fn give_to_journal(&mut self, sub: SubId) -> Written {
-        let state = self.subs.get_mut(&sub).expect("its drive has not ended it");
+        let state = self.subs.get_mut(sub).expect("its drive has not ended it");
         state.purpose = Purpose::Place;
         let extent = state.command.extent().expect("it writes somewhere");
         let drive = state.drive;
@@ -102,7 +102,7 @@ impl Core {
                         extent: Extent::new(lba, sectors),
                         effort: Effort::Fast,
                     },
-                    segments: vec![Segment { place, sectors: count }],
+                    segments: Segment { place, sectors: count }.into(),
                     origin: self.own_origin(),
                     end: End::Tail,
                     fate: Fate::Certain,
@@ -128,7 +128,7 @@ impl Core {
             purpose,
             drive,
             command,
-            segments: Segments::List(segments),
+            segments,
             origin,
             fate,
             since,
@@ -142,24 +142,24 @@ impl Core {
         let is_flush = state.command.extent().is_none();
         let load = if is_flush { Load::Nothing } else { Load::Sectors };
         self.drives.push(now, Push { drive, sub, lba: state.lba(), end, load });
-        self.subs.insert(sub, Box::new(state));
+        self.subs.insert(sub, state);
         sub
     }
 
     /// Withdraws a command if no drive has it yet.
     pub(crate) fn withdraw(&mut self, now: Instant, sub: SubId) -> bool {
-        let Some(state) = self.subs.get(&sub) else { return false };
+        let Some(state) = self.subs.get(sub) else { return false };
         if state.started.is_some() || !self.drives.remove(state.drive, sub, state.lba()) {
             return false;
         }
         self.drives.note_withdrawn(now, state.drive, state.fate);
-        self.subs.remove(&sub);
+        self.subs.remove(sub);
         true
     }
 
     /// No operation waits for a command any more that its drive may have. It is late if it ends after `due`.
     pub(crate) fn leave(&mut self, sub: SubId, due: Option<Instant>) {
-        let Some(state) = self.subs.get_mut(&sub) else {
+        let Some(state) = self.subs.get_mut(sub) else {
             // It has ended, and waits for its checksums perhaps.
             self.verify.held.remove(&sub);
             return;
@@ -174,7 +174,7 @@ impl Core {
             return;
         }
         self.leave(sub, None);
-        if let Some(state) = self.subs.get_mut(&sub) {
+        if let Some(state) = self.subs.get_mut(sub) {
             state.purpose = Purpose::Abandoned;
         }
     }
@@ -182,7 +182,7 @@ impl Core {
     /// Whether the drive of a command has lost or forgotten it: it has ended nothing for `patience`, or too many
     /// other commands since.
     pub(crate) fn is_stuck(&self, now: Instant, sub: SubId, patience: Nanos) -> bool {
-        let state = self.subs.get(&sub).map(|state| &**state);
+        let state = self.subs.get(sub);
         let Some(&Sub { drive, started: Some(started), ended_before, .. }) = state else {
             return false;
         };
@@ -204,7 +204,7 @@ impl Core {
 
     /// Hands a command to its drive.
     fn submit(&mut self, now: Instant, drive: DriveIdx, sub: SubId) {
-        let state = self.subs.get_mut(&sub).expect("a queued command is known");
+        let state = self.subs.get_mut(sub).expect("a queued command is known");
         assert_eq!(state.drive, drive, "{sub:?} waits for another drive");
         assert!(state.started.is_none(), "{sub:?} is inside a drive already");
         state.started = Some(now);
@@ -264,24 +264,24 @@ impl Core {
 
     /// Since when a command has been inside its drive, if it is.
     pub(crate) fn inside_since(&self, sub: SubId) -> Option<Instant> {
-        self.subs.get(&sub)?.started
+        self.subs.get(sub)?.started
     }
 
     /// A command was refused and is sent again.
     pub(crate) fn note_refused(&mut self, sub: SubId) {
-        if let Some(state) = self.subs.get_mut(&sub) {
+        if let Some(state) = self.subs.get_mut(sub) {
             state.is_refused = true;
         }
     }
 
     /// What a command is for, and its drive.
     pub(crate) fn whose(&self, sub: SubId) -> Option<(Purpose, DriveIdx)> {
-        self.subs.get(&sub).map(|state| (state.purpose, state.drive))
+        self.subs.get(sub).map(|state| (state.purpose, state.drive))
     }
 
     /// A command inside a drive, as the drive gets it, and what it is for.
     pub(crate) fn submit_of(&mut self, sub: SubId) -> Option<(Submit, Purpose)> {
-        let state = self.subs.get_mut(&sub)?;
+        let state = self.subs.get_mut(sub)?;
         assert!(state.started.is_some(), "P1: {sub:?} is not inside its drive");
         Some((submit(&self.area, sub, state), state.purpose))
     }
@@ -291,15 +291,15 @@ impl Core {
         match outcome {
             Outcome::Done { .. } | Outcome::Gone => outcome.clone(),
             Outcome::Refused => {
-                let sub = self.subs.get(&sub).unwrap_or_else(|| panic!("{sub:?} is not known"));
+                let sub = self.subs.get(sub).unwrap_or_else(|| panic!("{sub:?} is not known"));
                 failed(&sub.command)
             }
         }
     }
 
     /// A command has come back from its drive; returns what it was.
-    pub(crate) fn finish(&mut self, now: Instant, sub: SubId, outcome: &Outcome) -> Box<Sub> {
-        let state = self.subs.remove(&sub).unwrap_or_else(|| panic!("{sub:?} is not known"));
+    pub(crate) fn finish(&mut self, now: Instant, sub: SubId, outcome: &Outcome) -> Sub {
+        let state = self.subs.remove(sub).unwrap_or_else(|| panic!("{sub:?} is not known"));
         let started = state.started.unwrap_or_else(|| panic!("{sub:?} is not inside a drive"));
         let drive = state.drive;
         if state.is_orphan {
@@ -351,14 +351,14 @@ impl Core {
     }
 
     /// Takes everything that waits for `drive` out of its queue.
-    pub(crate) fn drain_waiting(&mut self, drive: DriveIdx) -> Vec<(SubId, Box<Sub>)> {
+    pub(crate) fn drain_waiting(&mut self, drive: DriveIdx) -> Vec<(SubId, Sub)> {
         let waits = |sub: &Sub| sub.drive == drive && sub.started.is_none();
         let waiting: Vec<SubId> =
-            self.subs.iter().filter(|(_, sub)| waits(sub)).map(|(&id, _)| id).collect();
+            self.subs.iter().filter(|(_, sub)| waits(sub)).map(|(id, _)| id).collect();
         waiting
             .into_iter()
             .map(|id| {
-                let sub = self.subs.remove(&id).expect("it was there");
+                let sub = self.subs.remove(id).expect("it was there");
                 let removed = self.drives.remove(drive, id, sub.lba());
                 assert!(removed, "{id:?} waits in the queue");
                 (id, sub)
@@ -368,7 +368,7 @@ impl Core {
 
     /// The commands inside `drive`. No operation waits for them any more; they stay known, because the drive may
     /// still end them and give back their buffers.
-    pub(crate) fn give_up_inside(&mut self, drive: DriveIdx) -> Vec<(SubId, Box<Sub>)> {
+    pub(crate) fn give_up_inside(&mut self, drive: DriveIdx) -> Vec<(SubId, Sub)> {
         let waited = |purpose| match purpose {
             Purpose::Op(_)
             | Purpose::Ledger
@@ -381,15 +381,13 @@ impl Core {
             | Purpose::Recall(_) => true,
             Purpose::Probe | Purpose::Abandoned => false,
         };
-        let inside =
-            self.subs.iter_mut().filter(|(_, sub)| sub.drive == drive && waited(sub.purpose));
+        let is_meant = |sub: &Sub| sub.drive == drive && waited(sub.purpose);
+        let inside = self.subs.iter().filter(|(_, sub)| is_meant(sub));
+        let inside: Vec<(SubId, Sub)> = inside.map(|(id, sub)| (id, sub.clone())).collect();
+        for sub in self.subs.values_mut().filter(|sub| is_meant(sub)) {
+            sub.purpose = Purpose::Abandoned;
+        }
         inside
-            .map(|(&id, sub)| {
-                let known = sub.clone();
-                sub.purpose = Purpose::Abandoned;
-                (id, known)
-            })
-            .collect()
     }
 
     /// The place of a lost drive has a new drive: what is inside the old one is not the new one's.
@@ -408,7 +406,7 @@ impl Core {
 
     /// Whether a command is inside a drive whose place has another one now.
     pub(crate) fn is_orphan(&self, sub: SubId) -> bool {
-        self.subs.get(&sub).is_some_and(|sub| sub.is_orphan)
+        self.subs.get(sub).is_some_and(|sub| sub.is_orphan)
     }
 
     /// Whether no command is queued or inside a drive, except for those that are silent.

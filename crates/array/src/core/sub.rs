@@ -1,10 +1,10 @@
 //! A command in a drive's queue or inside the drive: what is asked, and what its end says of the drive.
 
-use levelhead_block::{BufId, Command, Effort, Outcome, SectorSet, Segment};
+use levelhead_block::{BufId, Command, Effort, Outcome, SectorSet};
 use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos};
 
 use super::purpose::Purpose;
-use crate::action::{SubId, Submit};
+use crate::action::{Segments, SubId, Submit};
 use crate::background::copied::What;
 use crate::drives::queue::End;
 use crate::drives::{EndedRead, Fate, Reader};
@@ -32,38 +32,6 @@ pub(crate) struct Sub {
     pub(super) is_refused: bool,
 }
 
-/// The pieces of buffers that a command is about.
-#[derive(Clone, Debug)]
-pub(crate) enum Segments {
-    /// As they came.
-    List(Vec<Segment>),
-    /// The only one, while the list is the drive's: nearly every command has one, and no second list is made then.
-    One(Segment),
-}
-
-impl Segments {
-    pub(super) fn as_slice(&self) -> &[Segment] {
-        match self {
-            Self::List(list) => list,
-            Self::One(segment) => std::slice::from_ref(segment),
-        }
-    }
-
-    /// The list for the drive.
-    pub(super) fn give(&mut self) -> Vec<Segment> {
-        match self {
-            Self::List(list) if list.len() == 1 => {
-                let one = Self::One(list[0]);
-                match std::mem::replace(self, one) {
-                    Self::List(list) => list,
-                    Self::One(segment) => vec![segment],
-                }
-            }
-            Self::List(_) | Self::One(_) => self.as_slice().to_vec(),
-        }
-    }
-}
-
 /// Sectors of a drive that are being written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Written {
@@ -76,7 +44,7 @@ pub(crate) struct ForComing {
     pub(crate) what: What,
     /// Its addresses are the drive's own.
     pub(crate) command: Command,
-    pub(crate) segments: Vec<Segment>,
+    pub(crate) segments: Segments,
     /// What is released when it has ended.
     pub(crate) bufs: Vec<BufId>,
 }
@@ -87,7 +55,7 @@ pub(crate) struct Enqueue {
     pub(crate) drive: DriveIdx,
     /// Its addresses are the layout's, or the drive's own where the purpose says so.
     pub(crate) command: Command,
-    pub(crate) segments: Vec<Segment>,
+    pub(crate) segments: Segments,
     pub(crate) origin: u64,
     pub(crate) end: End,
     pub(crate) fate: Fate,
@@ -145,9 +113,9 @@ impl Sub {
     }
 }
 
-pub(super) fn submit(area: &Area, sub: SubId, state: &mut Sub) -> Submit {
+pub(super) fn submit(area: &Area, sub: SubId, state: &Sub) -> Submit {
     let (drive, command, origin) = (state.drive, on_drive(area, state), state.origin);
-    Submit { drive, sub, command, segments: state.segments.give(), origin }
+    Submit { drive, sub, command, segments: state.segments.clone(), origin }
 }
 
 /// A command as its drive gets it.

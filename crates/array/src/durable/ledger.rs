@@ -763,7 +763,7 @@ impl Ledger {
                 purpose: Purpose::Ledger,
                 drive,
                 command,
-                segments,
+                segments: segments.into(),
                 origin,
                 end: End::Head,
                 fate: Fate::Certain,

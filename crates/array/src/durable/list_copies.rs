@@ -194,7 +194,7 @@ impl ListCopies {
                 purpose: Purpose::List,
                 drive,
                 command: Command::Write { extent, durability, zero_tail },
-                segments: vec![Segment { place: into, sectors: sectors.get() as u32 }],
+                segments: Segment { place: into, sectors: sectors.get() as u32 }.into(),
                 origin,
                 end: End::Head,
                 fate: Fate::Certain,

@@ -197,7 +197,7 @@ fn write(core: &mut Core, now: Instant, what: Write<'_>) -> Writing {
         purpose: Purpose::List,
         drive,
         command: Command::Write { extent, durability, zero_tail },
-        segments: vec![Segment { place: into, sectors: 1 }],
+        segments: Segment { place: into, sectors: 1 }.into(),
         origin,
         end: End::Head,
         fate: Fate::Certain,

@@ -104,7 +104,7 @@ impl Journal {
                 purpose: Purpose::Ring,
                 drive,
                 command,
-                segments,
+                segments: segments.into(),
                 origin: core.own_origin(),
                 end: End::Head,
                 fate: Fate::Certain,

@@ -99,7 +99,7 @@ impl Journal {
                 purpose: Purpose::Place,
                 drive,
                 command,
-                segments,
+                segments: segments.into(),
                 origin,
                 end: End::Tail,
                 fate: Fate::Certain,

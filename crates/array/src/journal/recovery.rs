@@ -496,6 +496,7 @@ impl Recovery {
         };
         let origin = core.own_origin();
         let (end, fate, since) = (End::Tail, Fate::Certain, None);
+        let segments = segments.into();
         let enqueued = Enqueue { purpose, drive, command, segments, origin, end, fate, since };
         let sub = core.enqueue(now, enqueued);
         self.inside.insert(sub, Inside { drive, what });

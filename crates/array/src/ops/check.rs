@@ -449,7 +449,7 @@ impl CheckOp {
                 purpose: Purpose::Op(self.op),
                 drive,
                 command: Command::Write { extent, durability, zero_tail },
-                segments: vec![Segment { place, sectors: 1 }],
+                segments: Segment { place, sectors: 1 }.into(),
                 origin: u64::MAX - self.op,
                 end: End::Tail,
                 fate: Fate::Certain,

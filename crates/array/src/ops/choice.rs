@@ -16,7 +16,7 @@ pub(crate) fn plan(core: &mut Core, now: Instant, fetch: &Fetch, policy: Policy)
         return Plan::NORMAL;
     }
     let among = among(core, fetch);
-    let mut shares = core.take_shares();
+    let mut shares = core.shares.take();
     if policy.looks_at_drives() {
         let data = core.layout.data_symbols();
         for idx in among.iter() {
@@ -33,7 +33,7 @@ pub(crate) fn plan(core: &mut Core, now: Instant, fetch: &Fetch, policy: Policy)
     }
     let plan = policy.decide(&view_of(core, among, &shares));
     core.drives.note_views(&shares);
-    core.give_back_shares(shares);
+    core.shares.give_back(shares);
     core.drives.note_aside(plan.aside);
     plan
 }
@@ -49,7 +49,7 @@ pub(crate) struct Slow {
 /// The drives that `level` does without at this moment in a read that asked `asked` first.
 pub(crate) fn slow_now(core: &mut Core, now: Instant, fetch: &Fetch, asked: DriveSet) -> Slow {
     let among = among(core, fetch);
-    let mut shares = core.take_shares();
+    let mut shares = core.shares.take();
     // Of a mirror one copy is requested, also where several were asked for.
     let wanted = if core.layout.spec().is_mirror() { requested(core, fetch) } else { asked };
     for idx in among.iter() {
@@ -59,7 +59,7 @@ pub(crate) fn slow_now(core: &mut Core, now: Instant, fetch: &Fetch, asked: Driv
     let view = view_of(core, among, &shares);
     let aside = level::slow(&view);
     let rest_max = Costs::of(&view, aside).rest_max();
-    core.give_back_shares(shares);
+    core.shares.give_back(shares);
     core.drives.note_aside(aside);
     Slow { aside, rest_max }
 }

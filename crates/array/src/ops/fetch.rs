@@ -165,6 +165,15 @@ impl Fetch {
         Self { op, origin, codewords, since, subs, filled, proving: None }
     }
 
+    /// The fetch of an operation that begins, in the memory of one that was closed.
+    pub(crate) fn renew(&mut self, op: OpId, origin: u64, since: Option<Instant>) {
+        assert!(self.subs.is_empty(), "operation {} still waits", self.op);
+        assert!(self.filled.is_empty(), "A4: operation {}", self.op);
+        assert!(self.proving.is_none(), "operation {} proves something", self.op);
+        self.codewords.clear();
+        (self.op, self.origin, self.since) = (op, origin, since);
+    }
+
     /// Adds a codeword without subject; rows come in ascending order. What is not in its place yet, and what
     /// was not read back, is had from the start (J6, VF3).
     pub(crate) fn begin(&mut self, core: &mut Core, row: Row, usable: SymbolSet) {
@@ -255,7 +264,7 @@ impl Fetch {
         manner: Manner,
     ) -> u32 {
         self.mark(wishes);
-        let mut cells = core.take_cells();
+        let mut cells = core.cells.take();
         for &Wish { word, symbols } in wishes {
             let row = self.codewords[word].row;
             cells.extend(symbols.iter().map(|symbol| core.layout.cell(row, symbol)));
@@ -275,7 +284,7 @@ impl Fetch {
             run.replace(next).into_iter().for_each(|run| self.ask_run(core, now, run, manner));
         }
         run.into_iter().for_each(|run| self.ask_run(core, now, run, manner));
-        core.give_back_cells(cells);
+        core.cells.give_back(cells);
         (self.subs.len() - before) as u32
     }
 
@@ -290,7 +299,7 @@ impl Fetch {
                 purpose: Purpose::Op(self.op),
                 drive,
                 command: Command::Read { extent, effort: manner.effort },
-                segments: vec![Segment { place, sectors }],
+                segments: Segment { place, sectors }.into(),
                 origin: self.origin,
                 end: manner.end,
                 fate: manner.fate,
@@ -427,11 +436,11 @@ impl Fetch {
         for buf in self.filled.drain(..) {
             core.release(buf);
         }
-        let subs = std::mem::take(&mut self.subs);
+        let since = self.since;
         let mut withdrawn = 0;
-        for Asked { id, drive, asked } in subs {
+        for Asked { id, drive, asked } in self.subs.drain(..) {
             // `due` is the time of what was asked first, not of what was asked later because of a late drive.
-            let due = due.filter(|_| Some(asked) == self.since);
+            let due = due.filter(|_| Some(asked) == since);
             if withdraw && core.withdraw(now, id) {
                 withdrawn += 1;
                 if due.is_some_and(|due| now > due) {
@@ -477,14 +486,14 @@ pub(crate) fn present(core: &Core, row: Row, count: usize) -> SymbolSet {
     (0..count).filter(|&symbol| core.holds(layout.cell(row, symbol).drive, row.stripe)).collect()
 }
 
-/// The sectors of an extent of the array, each with its codeword and symbol, in the order of the
+/// Adds the sectors of an extent of the array to an empty list, each with its codeword and symbol, in the order of the
 /// codewords.
-pub(crate) fn sectors_of(layout: &Layout, extent: Extent) -> Vec<ArraySector> {
+pub(crate) fn find_sectors(layout: &Layout, extent: Extent, sectors: &mut Vec<ArraySector>) {
     let sector = |lba| {
         let (row, symbol) = layout.find(lba);
         ArraySector { row, symbol, lba }
     };
-    let mut sectors: Vec<ArraySector> = extent.iter().map(sector).collect();
+    assert!(sectors.is_empty());
+    sectors.extend(extent.iter().map(sector));
     sectors.sort_unstable();
-    sectors
 }

@@ -196,7 +196,7 @@ impl FillOp {
                         purpose: Purpose::Op(self.op),
                         drive: self.span.drive,
                         command,
-                        segments,
+                        segments: segments.into(),
                         origin: u64::MAX - self.op,
                         end: End::Tail,
                         fate: Fate::Certain,

@@ -9,7 +9,7 @@
 use levelhead_block::{Command, Outcome, RequestId};
 use levelhead_units::{DriveIdx, Instant};
 
-use crate::action::{Answer, Cost, SubId};
+use crate::action::{Answer, Cost, Segments, SubId};
 use crate::core::{Core, Enqueue, OpId, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
@@ -74,7 +74,7 @@ impl Array {
                     purpose: Purpose::Op(op),
                     drive,
                     command: Command::Flush,
-                    segments: Vec::new(),
+                    segments: Segments::NONE,
                     origin: request.0,
                     end: End::Tail,
                     fate: Fate::Certain,
@@ -99,7 +99,7 @@ impl Array {
 
     /// What flushes wait for may be safe.
     pub(crate) fn advance_flushes(&mut self, now: Instant) {
-        let is_flush = |(&op, state): (&OpId, &Op)| matches!(state, Op::Flush(_)).then_some(op);
+        let is_flush = |(op, state): (OpId, &Op)| matches!(state, Op::Flush(_)).then_some(op);
         let flushes: Vec<OpId> = self.ops.iter().filter_map(is_flush).collect();
         flushes.into_iter().for_each(|op| self.advance(now, op));
     }

@@ -72,9 +72,22 @@ struct Answered {
 }
 
 impl Lateness {
-    /// Of a read that has not asked any drive yet. Drives that are silent are late from the start.
-    pub(crate) fn new(core: &Core, now: Instant, late: Late) -> Self {
-        let measure = match late {
+    /// Of no read.
+    pub(crate) fn none() -> Self {
+        Self {
+            began: Instant::ZERO,
+            measure: Measure::Never,
+            asked: DriveSet::EMPTY,
+            answered: Vec::new(),
+            late: DriveSet::EMPTY,
+            deadline: None,
+        }
+    }
+
+    /// Of a read that has not asked any drive yet, in the memory of another one's. Drives that are silent are late from
+    /// the start.
+    pub(crate) fn renew(&mut self, core: &Core, now: Instant, late: Late) {
+        self.measure = match late {
             Late::Never => Measure::Never,
             Late::TimesMedian(times) => Measure::TimesMedian(times),
             Late::Noted(times) => Measure::Noted(times),
@@ -83,14 +96,9 @@ impl Lateness {
                 Measure::Slow { patience: tail * LOOK_TAILS, behind: None }
             }
         };
-        Self {
-            began: now,
-            measure,
-            asked: DriveSet::EMPTY,
-            answered: Vec::new(),
-            late: core.drives.silent(),
-            deadline: None,
-        }
+        self.answered.clear();
+        (self.began, self.deadline) = (now, None);
+        (self.asked, self.late) = (DriveSet::EMPTY, core.drives.silent());
     }
 
     /// The first commands have been asked for.

@@ -65,7 +65,7 @@ impl Array {
     /// have ended other commands meanwhile (S3 of [`silence`](crate::drives::silence)).
     fn find_kept_waiting(&self, now: Instant, among: DriveSet) -> DriveSet {
         let Some(patience) = self.core.drives.patience() else { return DriveSet::EMPTY };
-        let is_change = |op: &OpId| {
+        let is_change = |&op: &OpId| {
             let op = self.ops.get(op);
             matches!(
                 op,
@@ -122,14 +122,15 @@ impl Array {
     /// Reads do not count on these drives from now on, nor does what mends.
     fn note_silent(&mut self, now: Instant, silent: DriveSet) {
         self.end_silent_steps(now, silent);
-        let reads = self.ops.iter_mut().filter_map(|(&op, state)| match state {
-            Op::Read(read) => read.note_silent(silent).then_some(op),
-            Op::Check(check) => check.is_held_up(silent).then_some(op),
-            Op::Mend(mend) => mend.note_silent(&mut self.core, now, silent).then_some(op),
-            Op::Locked(_) | Op::Write(_) | Op::Fill(_) | Op::Flush(_) => None,
+        let mut held_up: Vec<OpId> = self.ops.names().collect();
+        held_up.retain(|&op| match self.ops.get_mut(op).expect("it has a name") {
+            Op::Read(read) => read.note_silent(silent),
+            Op::Check(check) => check.is_held_up(silent),
+            Op::Mend(mend) => mend.note_silent(&mut self.core, now, silent),
+            Op::Locked(_) | Op::Write(_) | Op::Fill(_) | Op::Flush(_) => false,
         });
-        for op in reads.collect::<Vec<OpId>>() {
-            if let Some(Op::Check(check)) = self.ops.get_mut(&op) {
+        for op in held_up {
+            if let Some(Op::Check(check)) = self.ops.get_mut(op) {
                 check.is_wanted = false; // It is done again later.
             }
             self.advance(now, op);
@@ -140,7 +141,7 @@ impl Array {
     /// that is silent and shares a stripe with it (S1 of [`silence`](crate::drives::silence)).
     fn may_lose(&self, drive: DriveIdx) -> bool {
         let is_redundant = self.core.is_redundant(self.core.layout.stripes());
-        let waits = |op: &OpId| {
+        let waits = |&op: &OpId| {
             let op = self.ops.get(op);
             matches!(
                 op,
@@ -161,7 +162,7 @@ impl Array {
 
     /// Answers the requests of an operation with a failure.
     pub(crate) fn give_up_op(&mut self, now: Instant, op: OpId) {
-        let Some(state) = self.ops.get_mut(&op) else { return };
+        let Some(state) = self.ops.get_mut(op) else { return };
         match state {
             Op::Locked(start) => {
                 let start = start.clone();
@@ -195,11 +196,11 @@ impl Array {
             Op::Check(_) | Op::Fill(_) | Op::Mend(_) => return, // No client waits for it.
             Op::Flush(flush) => {
                 flush.give_up(&mut self.core);
-                self.ops.remove(&op);
+                self.ops.remove(op);
                 return;
             }
         }
-        self.ops.remove(&op);
+        self.ops.remove(op);
         self.granted.extend(self.locks.withdraw(op));
     }
 

@@ -18,6 +18,7 @@
 //!   retries could still give it.
 //! - R4. Bytes are decoded only from symbols that were read while the read held its stripes.
 //! - R5. A drive that is set aside or late is asked, and waited for, before a sector is given up.
+//! - R6. A read takes the memory of one that has been answered, and nothing of what that one knew.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -34,12 +35,17 @@ use crate::ops::choice::{Slow, needed, plan, slow_now};
 use crate::ops::copies;
 use crate::ops::fetch::computing::decode;
 use crate::ops::fetch::{
-    ArraySector, Codeword, Fetch, FetchEnded, Manner, Wish, present, sectors_of, usable,
+    ArraySector, Codeword, Fetch, FetchEnded, Manner, Wish, find_sectors, present, usable,
 };
 use crate::ops::lateness::Lateness;
 use crate::ops::rule::{Doubtful, Need, Rest, Rule};
 use crate::policy::{First, Late, Plan, Policy, Surplus};
 use crate::shape::{Layout, Row};
+
+/// Reads whose memory is kept at most, and the most sectors of one of them: a longer one takes long enough to ask for its
+/// own.
+const KEPT_MAX: usize = 64;
+const KEPT_SECTORS_MAX: usize = 256;
 
 /// See the module.
 #[derive(Debug)]
@@ -94,22 +100,77 @@ pub(crate) enum Answering {
     GivenUp,
 }
 
+/// Reads that have been answered, whose memory the next ones use (R6): the largest part of what a short read costs would
+/// be to ask for it.
+#[derive(Debug, Default)]
+pub(crate) struct EndedReads(
+    #[expect(clippy::vec_box, reason = "reads come and go in their boxes")] Vec<Box<ReadOp>>,
+);
+
+impl EndedReads {
+    /// The memory for a read that begins.
+    pub(crate) fn take(&mut self) -> Box<ReadOp> {
+        self.0.pop().unwrap_or_else(|| Box::new(ReadOp::answered()))
+    }
+
+    /// A read has been answered.
+    pub(crate) fn keep(&mut self, read: Box<ReadOp>) {
+        if self.0.len() < KEPT_MAX && read.targets.capacity() <= KEPT_SECTORS_MAX {
+            self.0.push(read);
+        }
+    }
+}
+
 impl ReadOp {
-    /// Starts a read whose stripes are locked.
-    pub(crate) fn start(
+    /// Memory for a read, as one leaves it that has been answered.
+    fn answered() -> Self {
+        Self {
+            request: RequestId(0),
+            effort: Effort::Fast,
+            plan: Plan::NORMAL,
+            fetch: Fetch::new(0, 0, None),
+            targets: Vec::new(),
+            cost: Cost::default(),
+            began: Instant::ZERO,
+            lateness: Lateness::none(),
+            is_answered: true,
+        }
+    }
+
+    /// Begins a read whose stripes are locked.
+    pub(crate) fn begin(
+        &mut self,
         core: &mut Core,
         now: Instant,
         op: OpId,
         wanted: Wanted,
         policy: Policy,
-    ) -> Self {
+    ) {
+        assert!(self.is_answered, "R6: {:?}", self.request);
         let Wanted { request, extent, effort } = wanted;
-        let mut fetch = Fetch::new(op, request.0, Some(now));
-        let mut targets = vec![Target::default(); extent.sectors.as_usize()];
-        let sectors = sectors_of(&core.layout, extent);
-        let codewords = sectors.chunk_by(|left, right| left.row == right.row).count();
-        fetch.codewords.reserve_exact(codewords);
-        for ArraySector { row, symbol, lba } in sectors {
+        (self.request, self.effort, self.began) = (request, effort, now);
+        (self.cost, self.is_answered) = (Cost::default(), false);
+        self.fetch.renew(op, request.0, Some(now));
+        self.find_targets(core, extent);
+        if core.layout.spec().is_mirror() {
+            copies::choose(core, now, &mut self.fetch, policy);
+        }
+        self.plan = plan(core, now, &self.fetch, policy);
+        self.lateness.renew(core, now, self.plan.late);
+        self.first_ask(core, now);
+        self.lateness.note_asked(core, &self.fetch);
+        let can_spare = core.drives.can_spare_one(self.plan.aside);
+        core.drives.note_asked(self.lateness.asked().len(), can_spare);
+    }
+
+    /// Finds the codewords of the requested sectors, and which symbols these are.
+    fn find_targets(&mut self, core: &mut Core, extent: Extent) {
+        let Self { fetch, targets, .. } = self;
+        targets.clear();
+        targets.resize(extent.sectors.as_usize(), Target::default());
+        let mut sectors = core.sectors.take();
+        find_sectors(&core.layout, extent, &mut sectors);
+        for &ArraySector { row, symbol, lba } in &sectors {
             if fetch.codewords.last().is_none_or(|word| word.row != row) {
                 let usable = usable(core, row);
                 fetch.begin(core, row, usable);
@@ -124,26 +185,7 @@ impl ReadOp {
             }
             targets[(lba - extent.lba).as_usize()] = Target { word: idx, symbol, is_listed };
         }
-        if core.layout.spec().is_mirror() {
-            copies::choose(core, now, &mut fetch, policy);
-        }
-        let plan = plan(core, now, &fetch, policy);
-        let mut read = Self {
-            request,
-            effort,
-            plan,
-            fetch,
-            targets,
-            cost: Cost::default(),
-            began: now,
-            lateness: Lateness::new(core, now, plan.late),
-            is_answered: false,
-        };
-        read.first_ask(core, now);
-        read.lateness.note_asked(core, &read.fetch);
-        let can_spare = core.drives.can_spare_one(plan.aside);
-        core.drives.note_asked(read.lateness.asked().len(), can_spare);
-        read
+        core.sectors.give_back(sectors);
     }
 
     /// A sub-request has ended at `now`.
@@ -165,6 +207,7 @@ impl ReadOp {
     }
 
     fn first_ask(&mut self, core: &mut Core, now: Instant) {
+        let mut wishes = core.wishes.take();
         let layout = &core.layout;
         let data = layout.data_symbols();
         let expansion = layout.spec().expansion();
@@ -204,9 +247,9 @@ impl ReadOp {
             if is_had { SymbolSet::EMPTY } else { first(word).minus(word.have) }
         };
         let wish = |(word, symbols)| Wish { word, symbols };
-        let wishes: Vec<Wish> =
-            self.fetch.codewords.iter().map(lacking).enumerate().map(wish).collect();
+        wishes.extend(self.fetch.codewords.iter().map(lacking).enumerate().map(wish));
         self.ask(core, now, &wishes, self.plan.effort, End::Tail);
+        core.wishes.give_back(wishes);
     }
 
     fn ask(

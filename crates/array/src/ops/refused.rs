@@ -67,7 +67,7 @@ impl Array {
     }
 
     fn is_awaited(&self, purpose: Purpose) -> bool {
-        purpose.is_awaited(|op| self.ops.contains_key(op))
+        purpose.is_awaited(|op| self.ops.contains(*op))
     }
 
     /// Forgets a command that was refused. No operation is told of its end.

@@ -34,7 +34,7 @@ use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::journal::contents::{Changed, Contents, Coverage, InPlace, Stored};
 use crate::ops::fetch::computing::decode;
-use crate::ops::fetch::{ArraySector, Codeword, Fetch, Manner, Wish, sectors_of, writable};
+use crate::ops::fetch::{ArraySector, Codeword, Fetch, Manner, Wish, find_sectors, writable};
 use crate::ops::read::{append, on_drives};
 use crate::ops::ways::{Choice, Method, Way, Weights, copying, readable};
 use crate::shape::{Area, Cell, Layout, Row};
@@ -492,7 +492,7 @@ impl WriteOp {
                     purpose: Purpose::Op(self.op),
                     drive,
                     command,
-                    segments,
+                    segments: segments.into(),
                     origin: self.origin(),
                     end: End::Tail,
                     fate: Fate::Certain,
@@ -794,7 +794,9 @@ fn all_of(part: &Part) -> Vec<u32> {
 fn changes_of(layout: &Layout, parts: &[Part]) -> Vec<Change> {
     let mut changes: Vec<Change> = Vec::new();
     for part in parts {
-        for ArraySector { row, symbol, lba } in sectors_of(layout, part.extent) {
+        let mut sectors = Vec::new();
+        find_sectors(layout, part.extent, &mut sectors);
+        for ArraySector { row, symbol, lba } in sectors {
             let sector = (lba - part.extent.lba).get() as u32;
             let place = Place { buf: BufId::Client(part.request), sector };
             changes.push(Change { row, value: Value { symbol, place } });

@@ -133,7 +133,7 @@ impl Array {
             purpose: check.purpose,
             drive: check.drive,
             command,
-            segments: vec![Segment { place, sectors }],
+            segments: Segment { place, sectors }.into(),
             origin: self.core.own_origin(),
             end: End::Head,
             fate: Fate::Certain,

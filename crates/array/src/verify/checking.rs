@@ -70,7 +70,7 @@ struct Comparing {
 #[derive(Debug)]
 pub(crate) struct HeldRead {
     pub(crate) sub: SubId,
-    pub(crate) state: Box<Sub>,
+    pub(crate) state: Sub,
     pub(crate) outcome: Outcome,
 }
 
@@ -203,7 +203,7 @@ impl Array {
         let sectors = extent.sectors.get() as u32;
         let of = vec![Segment { place: Place { buf, sector: 0 }, sectors }];
         self.core.actions.push_back(Action::Digest { id, of });
-        if matches!(read.state.purpose, Purpose::Op(op) if self.ops.contains_key(&op)) {
+        if matches!(read.state.purpose, Purpose::Op(op) if self.ops.contains(op)) {
             self.core.verify.held.insert(read.sub);
         }
         self.checks.held.insert(id, read);
@@ -379,7 +379,7 @@ impl Array {
                 purpose: Purpose::Verify,
                 drive,
                 command: Command::Read { extent, effort: Effort::Medium },
-                segments: vec![Segment { place, sectors }],
+                segments: Segment { place, sectors }.into(),
                 origin,
                 end,
                 fate: Fate::Certain,

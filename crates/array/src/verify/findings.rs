@@ -273,7 +273,7 @@ impl Array {
 
     /// A ring has given what the journal had of something that is being mended, or has not.
     pub(crate) fn hand_recalled(&mut self, now: Instant, op: OpId, recalled: Recalled<'_>) {
-        if let Some(Op::Mend(mend)) = self.ops.get_mut(&op) {
+        if let Some(Op::Mend(mend)) = self.ops.get_mut(op) {
             mend.handle_recalled(&mut self.core, recalled);
             self.advance(now, op);
         }
@@ -281,7 +281,7 @@ impl Array {
 
     /// The checksums of what an operation has computed.
     pub(super) fn handle_computed_digested(&mut self, now: Instant, op: OpId, sums: &[u32]) {
-        match self.ops.get_mut(&op) {
+        match self.ops.get_mut(op) {
             Some(Op::Mend(mend)) => mend.handle_digested(&mut self.core, now, sums),
             Some(Op::Read(read)) => read.fetch.handle_digested(&self.core, sums),
             Some(Op::Write(write)) => write.fetch.handle_digested(&self.core, sums),

@@ -4,7 +4,7 @@ use levelhead_block::Command;
 use levelhead_units::{DriveSet, Instant};
 
 use super::{Last, Phase};
-use crate::action::Action;
+use crate::action::{Action, Segments};
 use crate::background::copied::{Coming, What};
 use crate::background::progress::CopyProgress;
 use crate::core::ForComing;
@@ -41,7 +41,7 @@ impl Array {
     pub(super) fn flush_coming(&mut self, now: Instant) {
         if self.keeps(Rule::CopyFlush) {
             let (what, command) = (What::Flush, Command::Flush);
-            let (segments, bufs) = (Vec::new(), Vec::new());
+            let (segments, bufs) = (Segments::NONE, Vec::new());
             self.core.ask_coming(now, ForComing { what, command, segments, bufs });
         }
     }

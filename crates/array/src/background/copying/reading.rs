@@ -35,7 +35,7 @@ impl Array {
         let on_drive = self.core.area.on_drive(extent);
         let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
         let sectors = extent.sectors.get() as u32;
-        let segments = vec![Segment { place: Place { buf, sector: 0 }, sectors }];
+        let segments = Segment { place: Place { buf, sector: 0 }, sectors }.into();
         let command = Command::Write { extent: on_drive, durability, zero_tail };
         self.core.counters.copy_writes += 1;
         let ask = ForComing { what: What::Copy, command, segments, bufs: vec![buf] };
