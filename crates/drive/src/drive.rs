@@ -328,25 +328,30 @@ impl Drive {
         // A command that would end after the death ends as gone.
         let last = death.unwrap_or(now);
         loop {
-            // Most calls come while a command is in service that goes on: it stays where it is.
-            if let (ServiceState::Busy(active), None) = (&self.state, death)
-                && active.completion.ended > last
-            {
-                return;
-            }
-            match std::mem::replace(&mut self.state, ServiceState::Idle) {
+            match &self.state {
                 ServiceState::Dead => {
-                    self.state = ServiceState::Dead;
                     for waiting in self.queue.take_all() {
                         self.bury(waiting.id, waiting.submitted);
                     }
                     return;
                 }
                 ServiceState::Busy(active) if active.completion.ended > last => {
+                    // Most calls come while a command is in service that goes on.
+                    if death.is_none() {
+                        return;
+                    }
+                    let (id, submitted) = (active.completion.id, active.submitted);
                     self.state = ServiceState::Dead;
-                    self.bury(active.completion.id, active.submitted);
+                    self.bury(id, submitted);
                 }
-                ServiceState::Busy(active) => self.end(active),
+                ServiceState::Busy(_) => {
+                    // What is large is moved only here, and when a command begins.
+                    if let ServiceState::Busy(active) =
+                        std::mem::replace(&mut self.state, ServiceState::Idle)
+                    {
+                        self.end(active);
+                    }
+                }
                 ServiceState::Idle => {
                     let Some(came) = self.queue.oldest() else {
                         if self.verifying.expects() {
