@@ -229,14 +229,17 @@ impl Core {
     /// A buffer of the array's own, there at once.
     pub(crate) fn acquire(&mut self, sectors: Sectors) -> BufId {
         let buf = self.name_buf();
-        self.actions.push_back(Action::Acquire { buf, sectors });
+        if self.content.is_carried() {
+            self.actions.push_back(Action::Acquire { buf, sectors });
+        }
         buf
     }
 
     /// Lets go of a buffer: it is released when all have let go of it that retained it.
     pub(crate) fn release(&mut self, buf: BufId) {
         match self.retained.get_mut(&buf) {
-            None => self.actions.push_back(Action::Release(buf)),
+            None if self.content.is_carried() => self.actions.push_back(Action::Release(buf)),
+            None => {}
             Some(1) => {
                 self.retained.remove(&buf);
             }
@@ -267,10 +270,7 @@ impl Core {
 
     /// Whether buffers have bytes.
     pub(crate) fn carries_content(&self) -> bool {
-        match self.content {
-            Content::Carried => true,
-            Content::Absent => false,
-        }
+        self.content.is_carried()
     }
 
     /// Says where the data of a read lie.

@@ -606,9 +606,10 @@ impl Array {
             }
             return self.unopened.push(op);
         }
-        if let (Some(Op::Locked(Start::Write(_) | Start::Check(Scope::Mend { .. }))), Some(ledger)) =
-            (self.ops.get(op), &mut self.ledger)
+        if let Some(ledger) = &mut self.ledger
             && !ledger.is_open()
+            && let Some(Op::Locked(Start::Write(_) | Start::Check(Scope::Mend { .. }))) =
+                self.ops.get(op)
             && !self.core.has_failed()
         {
             ledger.open(&mut self.core);
@@ -661,8 +662,7 @@ impl Array {
     fn joins(&mut self, start: &Start, stripes: &Range<u64>) -> bool {
         let Start::Write(Cause::Client(parts)) = start else { return false };
         let ops = &self.ops;
-        let may_join =
-            |op| matches!(ops.get(op), Some(Op::Locked(Start::Write(Cause::Client(_)))));
+        let may_join = |op| matches!(ops.get(op), Some(Op::Locked(Start::Write(Cause::Client(_)))));
         let Some(op) = self.locks.join(stripes, JOINED_STRIPES_MAX, may_join) else {
             return false;
         };
@@ -715,9 +715,7 @@ impl Array {
         }
         let buf = state.read_buf();
         match (state.purpose, &mut self.ledger) {
-            (Purpose::Op(op), _) if self.ops.contains(op) => {
-                self.hand_over(now, op, Ended { sub, state, buf, outcome });
-            }
+            (Purpose::Op(op), _) => self.hand_over(now, op, Ended { sub, state, buf, outcome }),
             (Purpose::Recall(op), _) if self.ops.contains(op) => {
                 self.hand_recalled(now, op, Recalled { sub, buf, outcome });
             }
@@ -740,7 +738,7 @@ impl Array {
             (Purpose::Verify, _) => {
                 self.handle_read_back(now, sub, state.drive, Brought { buf, outcome });
             }
-            // A late completion: the answer has been given, or the drive was given up.
+            // A late completion: the drive was given up.
             _ => buf.into_iter().for_each(|buf| self.core.release(buf)),
         }
     }
@@ -766,9 +764,7 @@ impl Array {
     fn give_up(&mut self, now: Instant, sub: SubId, state: &Sub) {
         let (buf, outcome) = (None, &Outcome::Gone);
         match state.purpose {
-            Purpose::Op(op) if self.ops.contains(op) => {
-                self.hand_over(now, op, Ended { sub, state, buf, outcome });
-            }
+            Purpose::Op(op) => self.hand_over(now, op, Ended { sub, state, buf, outcome }),
             Purpose::Recall(op) if self.ops.contains(op) => {
                 self.hand_recalled(now, op, Recalled { sub, buf, outcome });
             }
@@ -776,10 +772,14 @@ impl Array {
         }
     }
 
+    /// Tells an operation how a command ended, if it is still in progress.
     fn hand_over(&mut self, now: Instant, id: OpId, ended: Ended<'_>) {
         let Ended { sub, state, buf, outcome } = ended;
         let unread = self.unread(id, state, outcome);
-        let op = self.ops.get_mut(id).expect("the caller has looked");
+        let Some(op) = self.ops.get_mut(id) else {
+            // A late completion: the answer has been given.
+            return buf.into_iter().for_each(|buf| self.core.release(buf));
+        };
         let fetched = |extent: Extent| FetchEnded { sub, drive: state.drive, extent, buf, outcome };
         match (op, state.command) {
             (Op::Read(read), Command::Read { extent, .. }) => {

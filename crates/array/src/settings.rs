@@ -107,6 +107,16 @@ pub enum Left {
 pub enum Content {
     /// They do: arithmetic is asked for.
     Carried,
-    /// They do not, as in a timing study: no [`Action::Combine`] is asked for.
+    /// They do not, as in a timing study: they are names, and no [`Action`](crate::Action) that makes, fills or releases
+    /// one is asked for.
     Absent,
+}
+
+impl Content {
+    pub(crate) const fn is_carried(self) -> bool {
+        match self {
+            Self::Carried => true,
+            Self::Absent => false,
+        }
+    }
 }

@@ -11,7 +11,7 @@ use crate::cache::Write;
 use crate::disk::{Disk, Work};
 use crate::faults::{Misbehaviour, Retry, Unread};
 use crate::health::{Account, Counters, Entry};
-use crate::mechanics::{Pass, TURN};
+use crate::mechanics::{Pass, Stretch, TURN};
 use crate::queue::{Queue, Waiting, is_durable, is_of_medium};
 use crate::settings::UNIT;
 use crate::tails::Tails;
@@ -372,7 +372,8 @@ impl Drive {
     }
 
     /// Determines the whole service of a command: its end, its outcome and where it leaves the arm.
-    fn begin(&mut self, Waiting { id, command, origin, submitted, .. }: Waiting) -> Active {
+    fn begin(&mut self, waiting: Waiting) -> Active {
+        let Waiting { id, command, origin, submitted, target, blocks } = waiting;
         let start = self.faults.stall_end(self.disk.free().max(submitted));
         let slowdown = self.faults.slowdown(start);
         if let Some(left) = self.disk.idle.left_at(submitted)
@@ -407,7 +408,6 @@ impl Drive {
             }
             _ => Retry::NONE,
         };
-        let blocks = self.disk.geometry.blocks(extent);
         let (is_durable, zero_tail) = (is_durable(&command), zero_tail(&command));
         let again = match (pass, self.settings.verify) {
             (Pass::Write, Verify::Raw) => self.write_again(extent, origin, &silent),
@@ -426,14 +426,16 @@ impl Drive {
         if pass == Pass::Write && self.writes_back() {
             self.begin_tails(extent, zero_tail);
         }
+        let stretch = Stretch { blocks, first: target.map(|(first, _)| first) };
         let served = self.disk.serve(
             start,
             match pass {
-                Pass::Read if is_of_medium(&command) => Work::ReadMedium { blocks, rotations },
+                Pass::Read if is_of_medium(&command) => Work::ReadMedium { stretch, rotations },
                 // Failures are the medium's: what fails is not in memory.
-                Pass::Read if sectors_failed > 0 => Work::ReadHard { blocks, rotations },
-                Pass::Read => Work::Read { blocks },
+                Pass::Read if sectors_failed > 0 => Work::ReadHard { stretch, rotations },
+                Pass::Read => Work::Read(stretch),
                 Pass::Write => {
+                    let blocks = stretch.blocks;
                     Work::Write(Write { blocks, is_durable, read_backs, id, origin, zero_tail })
                 }
             },

@@ -188,6 +188,20 @@ pub(crate) enum Bug {
     ReadsSettle,
 }
 
+/// Blocks that a pass goes over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub(crate) blocks: Range<u64>,
+    /// Where the first of them lies, if that has been found out before.
+    pub(crate) first: Option<BlockPosition>,
+}
+
+impl From<Range<u64>> for Stretch {
+    fn from(blocks: Range<u64>) -> Self {
+        Self { blocks, first: None }
+    }
+}
+
 /// When the parts of a pass over the medium end, and where it leaves the arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Service {
@@ -237,23 +251,24 @@ impl Mechanics {
         Nanos::new((u128::from(blocks) * u128::from(self.bus_block) / 1_000) as u64)
     }
 
-    /// A pass over `blocks` of the medium that begins at `start`, with `rotations` retries at its
+    /// A pass over a stretch of the medium that begins at `start`, with `rotations` retries at its
     /// end. The controller's overhead is over by then.
     pub(crate) fn serve(
         &self,
         geometry: &Geometry,
         start: Instant,
         mut arm: Arm,
-        blocks: Range<u64>,
+        stretch: impl Into<Stretch>,
         pass: Pass,
         rotations: u32,
     ) -> Service {
+        let Stretch { blocks, first: mut known } = stretch.into();
         let mut at = start;
         let mut retries = Nanos::ZERO;
         let mut positioned = None;
         let mut next = blocks.start;
         while next < blocks.end {
-            let position = geometry.position(next);
+            let position = known.take().unwrap_or_else(|| geometry.position(next));
             let on_track = (blocks.end - next).min(position.run.into());
             next += on_track;
             let came = at;

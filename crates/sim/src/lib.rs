@@ -118,6 +118,7 @@ pub struct LogHash(u64);
 
 impl LogHash {
     /// Adds an event: when it happened, and numbers that say what it was.
+    #[inline]
     pub fn record(&mut self, at: Instant, what: &[u64]) {
         self.0 = hash_of(hash_of(self.0, &[at.as_nanos()]), what);
     }

@@ -175,7 +175,8 @@ mod tests {
                     assert_eq!(things.remove(name), map.remove(&name), "seed {seed}");
                 }
                 check(&things);
-                let all: Vec<(u64, u64)> = things.iter().map(|(name, &what)| (name, what)).collect();
+                let all: Vec<(u64, u64)> =
+                    things.iter().map(|(name, &what)| (name, what)).collect();
                 assert!(all.iter().copied().eq(map.iter().map(|(&name, &what)| (name, what))));
                 assert_eq!(things.values().count(), map.len(), "seed {seed}");
                 assert_eq!(things.is_empty(), map.is_empty(), "seed {seed}");

@@ -217,6 +217,7 @@ impl Core {
         }
         if let (Command::Read { extent, .. }, [segment]) =
             (state.command, state.segments.as_slice())
+            && self.content.is_carried()
         {
             let buf = segment.place.buf;
             self.actions.push_back(Action::Acquire { buf, sectors: extent.sectors });

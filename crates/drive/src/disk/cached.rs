@@ -20,7 +20,7 @@ use levelhead_units::Instant;
 
 use super::{Disk, Served};
 use crate::cache::{Ahead, Cache, Class};
-use crate::mechanics::{Arm, Pass};
+use crate::mechanics::{Arm, Pass, Stretch};
 
 impl Disk {
     /// What the medium does not have at `now` although the drive took it, lowest first.
@@ -159,14 +159,14 @@ impl Disk {
     pub(super) fn read_medium(
         &mut self,
         start: Instant,
-        blocks: Range<u64>,
+        stretch: Stretch,
         rotations: u32,
     ) -> Served {
         let mut start = start;
-        while let Some(run) = self.overlapping_dirty(&blocks) {
+        while let Some(run) = self.overlapping_dirty(&stretch.blocks) {
             start = self.write_back_run(start, run);
         }
-        self.read(start, blocks, rotations)
+        self.read(start, stretch, rotations)
     }
 
     /// The end of a write into memory, if there is one and it may wait there.

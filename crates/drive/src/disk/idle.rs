@@ -361,7 +361,7 @@ mod tests {
                 let (is_durable, read_backs, origin) = (rng.below(4) == 0, 0, id);
                 let work = match rng.below(8) {
                     0 => Work::Flush,
-                    1 => Work::Read { blocks },
+                    1 => Work::Read(blocks.into()),
                     _ => {
                         let zero_tail = ZeroTail::None;
                         let write = Write { blocks, is_durable, read_backs, id, origin, zero_tail };

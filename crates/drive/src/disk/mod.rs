@@ -10,7 +10,7 @@ use levelhead_units::{Instant, Nanos, SECTOR_SIZE};
 
 use crate::cache::{Cache, Class, Write};
 use crate::geometry::Geometry;
-use crate::mechanics::{Arm, Mechanics, Pass};
+use crate::mechanics::{Arm, Mechanics, Pass, Stretch};
 use crate::queue::Choice;
 use crate::{Profile, Settings};
 
@@ -23,13 +23,13 @@ pub(crate) use idle::{Alone, IdleWork};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     /// Read these blocks, from memory or the medium.
-    Read { blocks: Range<u64> },
+    Read(Stretch),
     /// Read these blocks from the medium, where some of them fail, with `rotations` revolutions of
     /// retries at the end.
-    ReadHard { blocks: Range<u64>, rotations: u32 },
+    ReadHard { stretch: Stretch, rotations: u32 },
     /// Read these blocks from the medium, once what waits for them in memory is there, with `rotations` revolutions
     /// of retries at the end.
-    ReadMedium { blocks: Range<u64>, rotations: u32 },
+    ReadMedium { stretch: Stretch, rotations: u32 },
     /// Write these blocks.
     Write(Write),
     /// Bring all that was written to the medium.
@@ -121,10 +121,10 @@ impl Disk {
     /// Does the work of a command that begins at `start`, when the last one is over.
     pub(crate) fn serve(&mut self, start: Instant, work: Work) -> Served {
         let served = match work {
-            Work::Read { blocks } if self.cache.is_some() => self.read_cached(start, blocks),
-            Work::Read { blocks } => self.read(start, blocks, 0),
-            Work::ReadHard { blocks, rotations } => self.read(start, blocks, rotations),
-            Work::ReadMedium { blocks, rotations } => self.read_medium(start, blocks, rotations),
+            Work::Read(stretch) if self.cache.is_some() => self.read_cached(start, stretch.blocks),
+            Work::Read(stretch) => self.read(start, stretch, 0),
+            Work::ReadHard { stretch, rotations } => self.read(start, stretch, rotations),
+            Work::ReadMedium { stretch, rotations } => self.read_medium(start, stretch, rotations),
             Work::Write(write) => self.write_kept(start, write),
             Work::Flush => self.flush(start),
             Work::Nothing => {
@@ -153,14 +153,15 @@ impl Disk {
         self.keep(ended);
     }
 
-    fn read(&mut self, start: Instant, blocks: Range<u64>, rotations: u32) -> Served {
+    fn read(&mut self, start: Instant, stretch: Stretch, rotations: u32) -> Served {
+        let blocks = &stretch.blocks;
         self.count(Class::Read);
         let moving = start + self.mechanics.overheads.on_medium(Pass::Read, self.last);
         self.arm = self.stop_ahead(start);
         self.at = blocks.end;
         let bus = self.mechanics.bus_floor(blocks.end - blocks.start);
         let service =
-            self.mechanics.serve(&self.geometry, moving, self.arm, blocks, Pass::Read, rotations);
+            self.mechanics.serve(&self.geometry, moving, self.arm, stretch, Pass::Read, rotations);
         (self.arm, self.last) = (service.arm, Pass::Read);
         // Bytes leave as they are read.
         let first_pass = service.first_pass.max(service.positioned + bus);

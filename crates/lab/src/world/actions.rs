@@ -222,6 +222,7 @@ impl World {
         }
     }
 
+    #[inline]
     fn note(&mut self, now: Instant, note: Note, what: &[u64]) {
         self.log.record(now, &[note as u64]);
         self.log.record(now, what);

@@ -22,7 +22,7 @@ fn services(make: &str, rows: &[Traced]) -> Vec<f64> {
         .map(|row| {
             let blocks = row.block..row.block + row.blocks;
             let work = if row.is_read {
-                Work::Read { blocks }
+                Work::Read(blocks.into())
             } else {
                 let (read_backs, id, origin, zero_tail) = (0, 0, 0, ZeroTail::None);
                 Work::Write(Write { blocks, is_durable: false, read_backs, id, origin, zero_tail })
@@ -86,7 +86,7 @@ fn as_many_reads_are_hits_as_with_disksim() {
         let start = row.arrival.max(disk.free() + MISSED);
         let blocks = row.block..row.block + row.blocks;
         hits += u32::from(disk.is_near(start, &blocks));
-        let end = disk.serve(start, Work::Read { blocks }).end;
+        let end = disk.serve(start, Work::Read(blocks.into())).end;
         disk.finish(end);
         if next < end {
             disk.hold_still(end);
