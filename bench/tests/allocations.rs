@@ -26,12 +26,12 @@ fn check(workload: Workload, most: usize) {
     let per_thousand = (long - short) / 2;
     eprintln!("{}: {per_thousand} allocations a thousand requests", workload.name());
     assert!(per_thousand <= most, "{}: {per_thousand}, at most {most}", workload.name());
-    assert!(per_thousand > most / 2, "the counter counts");
+    assert!(short > 0, "the counter counts what the set-up asks for");
 }
 
 /// This is the only test here: another one's thread would allocate meanwhile.
 #[test]
 fn a_request_of_an_array_hour_asks_for_little_memory() {
-    check(Workload::ArrayHour8k, 11_500);
-    check(Workload::ArrayHour40k, 24_000);
+    check(Workload::ArrayHour8k, 60);
+    check(Workload::ArrayHour40k, 200);
 }
