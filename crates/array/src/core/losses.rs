@@ -2,7 +2,7 @@
 
 use levelhead_units::{DriveIdx, DriveSet, Extent, Sectors};
 
-use super::Core;
+use super::{Core, Sub};
 use crate::action::Action;
 use crate::durable::maps::Loss;
 use crate::shape::Cell;
@@ -59,7 +59,7 @@ impl Core {
         };
         copied.note_lost(&self.layout);
         let of_drive = self.subs.values().filter(|sub| sub.drive == drive && !sub.is_orphan);
-        for extent in of_drive.filter_map(|sub| sub.writes_places()) {
+        for extent in of_drive.filter_map(Sub::writes_places) {
             copied.mark(&self.layout, extent);
         }
         let behind: Vec<u64> = copied.behind().collect();
