@@ -1,7 +1,8 @@
 //! The real clock, as the cores see it.
 
 use std::num::NonZeroU64;
-use std::time;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{self, Duration};
 
 use levelhead_units::{Instant, Nanos};
 
@@ -10,6 +11,29 @@ use levelhead_units::{Instant, Nanos};
 pub(crate) fn precise_timers() {
     // Where it is not allowed, the thread is as late as others.
     let _refused = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+}
+
+/// How long before its time a thread is woken up that must not be late: a sleep ends some sixty microseconds after it should, each
+/// another amount, and the bytes of a read take as long.
+const AHEAD: Duration = Duration::from_micros(150);
+/// The least wait that ends ahead: a thread is kept awake for a sixth of its time at most.
+const LONG: Duration = Duration::from_millis(1);
+
+/// Waits for a message until `due`, or until a little before it if that is far: [`stay_awake_until`] is the rest.
+pub(crate) fn receive_ahead_of<T>(
+    messages: &Receiver<T>,
+    due: time::Instant,
+) -> Result<T, RecvTimeoutError> {
+    let wait = due.saturating_duration_since(time::Instant::now());
+    messages.recv_timeout(if wait < LONG { wait } else { wait - AHEAD })
+}
+
+/// Waits without sleeping, at most for as long as a thread is woken up ahead of its time.
+pub(crate) fn stay_awake_until(due: time::Instant) {
+    let end = due.min(time::Instant::now() + AHEAD);
+    while time::Instant::now() < end {
+        std::hint::spin_loop();
+    }
 }
 
 /// Time since the array was started. Copies agree.
@@ -24,6 +48,11 @@ impl Clock {
     pub(crate) fn now(self) -> Instant {
         // 2^64 ns are 584 years.
         Instant::from_nanos(self.0.elapsed().as_nanos() as u64)
+    }
+
+    /// The same moment for the standard library.
+    pub(crate) fn moment(self, at: Instant) -> time::Instant {
+        self.0 + Duration::from_nanos(at.as_nanos())
     }
 
     /// How long it is until `deadline`; nothing if that has passed.

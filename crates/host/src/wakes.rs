@@ -1,7 +1,7 @@
 //! How late this machine's threads wake up.
 //!
 //! One thread waits for times, another for messages of the first, which waits for the answer to each, and both say by how much they
-//! were late. They wait as the rest of this crate does, on channels, at other moments than anything else here.
+//! were late. They wait as an emulated drive does, on channels, at other moments than anything else here.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use levelhead_drive::measure::Wake;
 use levelhead_units::Nanos;
 
-use crate::clock::precise_timers;
+use crate::clock::{precise_timers, receive_ahead_of, stay_awake_until};
 use crate::error::HostError;
 
 /// How long the waits are, by turns: some two hundred a second, in step with nothing.
@@ -88,8 +88,8 @@ impl Times {
         precise_timers();
         for wait in WAITS.into_iter().cycle() {
             let due = Instant::now() + wait;
-            match self.stopped.recv_timeout(wait) {
-                Err(RecvTimeoutError::Timeout) => {}
+            match receive_ahead_of(&self.stopped, due) {
+                Err(RecvTimeoutError::Timeout) => stay_awake_until(due),
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
             }
             let late = Instant::now().saturating_duration_since(due);

@@ -14,6 +14,8 @@
 //!
 //! - HU1. A read back counts only if it ended when its sector was to pass. What memory answered, what lay on another track
 //!   than the first, and what came late did not.
+//! - HU2. When the sector passed is said twice, by the end of the read back and by that of the first, and nothing ends before it has
+//!   passed: of the two the earlier one is the better.
 
 use levelhead_stats::Rng;
 use levelhead_units::Extent;
@@ -130,7 +132,8 @@ impl Hunt {
         if late.abs() > TOLERANCE {
             return;
         }
-        self.threshold.read(ended - began);
+        let passed = ended.min(self.expected + turns.round() * self.rotation);
+        self.threshold.read(passed - began);
         self.counted += 1;
         if self.ahead.abs() > FAR * self.rotation {
             self.scale *= 1.0 - MENDING * late * self.rotation / self.ahead;

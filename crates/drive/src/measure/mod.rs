@@ -62,7 +62,7 @@ pub use measured::Measured;
 
 use crate::QUEUE_DEPTH_MAX;
 use hunt::Hunt;
-use lateness::Wakes;
+use lateness::{Shift, Wakes};
 use layout::Layout;
 use stage::Stage;
 use streams::{Plan, Way};
@@ -388,7 +388,7 @@ impl Measurement {
                 self.spin()?;
                 // The rotation makes the rates better, and they the rotation.
                 if let Some(found) = self.rates_at(Some(self.found.rotation)) {
-                    self.way = streams::way(&found);
+                    self.way = streams::way(&found, self.plan(), self.found.rotation);
                     self.found.rates = found.iter().map(|found| found.rate(self.way)).collect();
                     self.spin()?;
                 }
@@ -428,7 +428,7 @@ impl Measurement {
     fn seek(&self, length: u64, known: Known) -> Seek {
         let lateness = self.wakes.lateness().or_else(|| self.lateness());
         let usual = lateness.map(|lateness| lateness.of_a_read(self.end));
-        let Usual { median, doubt, quartile } = usual.unwrap_or_default();
+        let Shift { median, doubt, quartile } = usual.unwrap_or_default();
         // Where ways of one length differ more than the machine's lateness does, their mean may be as far from their median.
         let unlike = (known.quartile - quartile).max(0.0);
         let error = known.error + doubt + unlike;

@@ -21,16 +21,22 @@ const EVEN: f64 = 0.1;
 const REST_OF_ALL: f64 = 0.01;
 const REST: f64 = 0.02;
 
+/// The standard deviation of a median of that many values is this times their median distance from it, over the square root of how
+/// many they are.
+const MEDIAN_OF_MEDIAN: f64 = 1.858;
 /// Standard deviations in an error: half of an interval of about 95 %.
 const DEVIATIONS: f64 = 2.0;
 
 /// How a rate is found from two streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Way {
     /// By their difference.
     Apart,
-    /// As one line: between reads go whole revolutions.
-    Together,
+    /// As one line: between reads go whole revolutions, or almost. By how much they may not, in seconds a byte.
+    Together {
+        /// The error that is left of it in each rate.
+        doubt: f64,
+    },
 }
 
 /// What two streams say of a place.
@@ -62,12 +68,19 @@ pub(super) struct Plan {
     pub(super) large: u64,
 }
 
+impl Plan {
+    /// Bytes of a smaller and of a larger read.
+    fn sizes(self) -> [f64; 2] {
+        [self.large / 2, self.large].map(|sectors| sectors as f64 * SECTOR_SIZE as f64)
+    }
+}
+
 /// What the streams at each place say; none if at half of the places larger reads took no longer. With a `rotation`, revolutions
 /// that a read lost more than the usual one of its stream do not count.
 pub(super) fn look(stage: &Stage, plan: Plan, rotation: Option<f64>) -> Option<Vec<Found>> {
     let (ends, lbas) = (stage.ends(), stage.places().collect::<Vec<_>>());
     let count = plan.steps as usize + 1;
-    let sizes = [plan.large / 2, plan.large].map(|sectors| sectors as f64 * SECTOR_SIZE as f64);
+    let sizes = plan.sizes();
     let places = ends.chunks_exact(2 * count).zip(lbas.chunks_exact(2 * count));
     let all: Vec<(Lba, Option<Found>)> = places
         .map(|(ends, lbas)| {
@@ -105,12 +118,18 @@ pub(super) fn combined(readings: &[Rate]) -> Rate {
     Rate { bytes_per_s: mean, error: ratio.max(1.0) / weights.sqrt(), ..readings[0] }
 }
 
-/// How the drive reads, from all places.
-pub(super) fn way(found: &[Found]) -> Way {
+/// How the drive reads, from all places: together where what reads cost besides is as good as whole revolutions, which is known as well
+/// as the places agree.
+pub(super) fn way(found: &[Found], plan: Plan, rotation: f64) -> Way {
     let in_step = found.iter().filter(|found| found.together.is_some()).count();
     let rest = fit::median(found.iter().map(|found| found.rest).collect());
-    let is_together = in_step * 2 > found.len() && rest.abs() <= REST_OF_ALL;
-    if is_together { Way::Together } else { Way::Apart }
+    let off = fit::median(found.iter().map(|found| (found.rest - rest).abs()).collect());
+    let doubt = DEVIATIONS * MEDIAN_OF_MEDIAN * off / (found.len() as f64).sqrt();
+    if in_step * 2 <= found.len() || rest.abs() > REST_OF_ALL + doubt {
+        return Way::Apart;
+    }
+    let bytes = plan.sizes().iter().sum::<f64>() / 2.0;
+    Way::Together { doubt: doubt.max(rest.abs()) * rotation / bytes }
 }
 
 impl Found {
@@ -118,8 +137,10 @@ impl Found {
     /// great as itself.
     pub(super) fn rate(self, way: Way) -> Rate {
         let (pace, is_known) = match (way, self.together) {
-            (Way::Together, Some(pace)) => (pace, self.is_own),
-            (Way::Together, None) => (self.apart, false),
+            (Way::Together { doubt }, Some(Pace { byte, error })) => {
+                (Pace { byte, error: error.hypot(doubt) }, self.is_own)
+            }
+            (Way::Together { .. }, None) => (self.apart, false),
             (Way::Apart, _) => (self.apart, self.is_own),
         };
         let bytes_per_s = 1.0 / pace.byte;
@@ -154,18 +175,19 @@ fn found(lba: Lba, ends: [&[f64]; 2], sizes: [f64; 2], rotation: Option<f64>) ->
 
 /// Both streams, less whole revolutions. The way to the second one's first read is one more of its reads.
 fn one_line(streams: &[Vec<f64>; 2], sizes: [f64; 2], byte: f64, rotation: f64) -> Option<Pace> {
-    let mut points = vec![(0.0, 0.0)];
-    let (mut bytes, mut ended, mut before) = (0.0, 0.0, streams[0][0]);
-    for (ends, size) in [&streams[0][1..], &streams[1][..]].into_iter().zip(sizes) {
-        for &end in ends {
-            let step = end - before;
+    let reads = [&streams[0][1..], &streams[1][..]].into_iter().zip(sizes);
+    let mut bytes = 0.0;
+    let points = reads.flat_map(|(ends, size)| ends.iter().map(move |end| (*end, size)));
+    let points: Vec<(f64, f64)> = std::iter::once((0.0, streams[0][0]))
+        .chain(points.map(|(end, size)| {
             bytes += size;
-            ended += step - ((step - byte * size) / rotation).round() * rotation;
-            points.push((bytes, ended));
-            before = end;
-        }
-    }
-    let Line { slope: byte, error, .. } = fit::line(&points);
+            (bytes, end)
+        }))
+        .collect();
+    let turns = turns(points.iter().map(|(bytes, end)| end - byte * bytes), rotation);
+    let points =
+        points.iter().zip(turns).map(|((bytes, end), turns)| (*bytes, end - turns * rotation));
+    let Line { slope: byte, error, .. } = fit::line(&points.collect::<Vec<_>>());
     (byte > 0.0).then_some(Pace { byte, error })
 }
 
@@ -173,16 +195,31 @@ fn one_line(streams: &[Vec<f64>; 2], sizes: [f64; 2], byte: f64, rotation: f64) 
 fn evened(ends: &[f64], rotation: Option<f64>) -> Vec<f64> {
     let Some(rotation) = rotation else { return ends.to_vec() };
     let usual = fit::median(ends.windows(2).map(|pair| pair[1] - pair[0]).collect());
-    let mut lost = 0.0;
-    let mut evened = vec![ends[0]];
-    let mut rare = 0;
-    for pair in ends.windows(2) {
-        let turns = ((pair[1] - pair[0] - usual) / rotation).round();
-        rare += usize::from(turns != 0.0);
-        lost += turns * rotation;
-        evened.push(pair[1] - lost);
+    let turns = turns((0..).zip(ends).map(|(at, end)| end - f64::from(at) * usual), rotation);
+    // What is lost stays lost; an end that alone is late has lost nothing.
+    let lost =
+        turns.windows(3).filter(|turns| turns[0] != turns[1] && turns[1] == turns[2]).count();
+    if lost as f64 > RARE * ends.len() as f64 {
+        return ends.to_vec();
     }
-    if rare as f64 > RARE * ends.len() as f64 { ends.to_vec() } else { evened }
+    ends.iter().zip(turns).map(|(end, turns)| end - turns * rotation).collect()
+}
+
+/// The whole revolutions that times have more than those before them. They may move on slowly, and a late one has no say in where
+/// the next ones belong.
+fn turns(times: impl Iterator<Item = f64>, rotation: f64) -> Vec<f64> {
+    let mut level = None;
+    times
+        .map(|time| {
+            let before = *level.get_or_insert(time);
+            let turns = ((time - before) / rotation).round();
+            let rest = time - turns * rotation - before;
+            if rest.abs() < rotation / 4.0 {
+                level = Some(before + rest);
+            }
+            turns
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -193,6 +230,11 @@ mod tests {
 
     const ROTATION: f64 = 0.008;
     const SIZES: [f64; 2] = [1e6, 2e6];
+    const PLAN: Plan = Plan { steps: 12, large: 488 };
+
+    fn way_of(found: &[Found]) -> Way {
+        way(found, PLAN, ROTATION)
+    }
 
     /// Thirteen reads of each size at `byte` seconds a byte, each some time besides, some noise late.
     fn ends(byte: f64, beside: f64, noise: f64) -> [Vec<f64>; 2] {
@@ -214,8 +256,8 @@ mod tests {
     #[test]
     fn reads_in_step_with_the_revolution_are_one_line_that_says_more() {
         let found = of(&ends(6e-9, ROTATION, 50e-6));
-        assert_eq!(way(&[found; 20]), Way::Together);
-        let (apart, together) = (found.rate(Way::Apart), found.rate(Way::Together));
+        assert!(matches!(way_of(&[found; 20]), Way::Together { .. }), "{found:?}");
+        let (apart, together) = (found.rate(Way::Apart), found.rate(way_of(&[found; 20])));
         for rate in [apart, together] {
             assert!((rate.bytes_per_s * 6e-9 - 1.0).abs() < 0.01, "{rate:?}");
         }
@@ -225,13 +267,13 @@ mod tests {
     #[test]
     fn a_cost_of_each_read_that_is_no_revolution_is_not_taken_for_bytes() {
         let found = of(&ends(6e-9, 0.25 * ROTATION, 50e-6));
-        assert_eq!(way(&[found; 20]), Way::Apart);
+        assert_eq!(way_of(&[found; 20]), Way::Apart);
         let rate = found.rate(Way::Apart);
         assert!((rate.bytes_per_s * 6e-9 - 1.0).abs() < 0.02, "{rate:?}");
         // A small one, which a single place cannot tell from noise, all of them together do.
         let found = of(&ends(6e-9, 1.015 * ROTATION, 1e-6));
         assert!(found.together.is_some(), "{found:?}");
-        assert_eq!(way(&[found; 20]), Way::Apart);
+        assert_eq!(way_of(&[found; 20]), Way::Apart);
     }
 
     #[test]
@@ -240,14 +282,30 @@ mod tests {
         // Something else took three milliseconds in the middle of the larger reads.
         disturbed[1][6..].iter_mut().for_each(|end| *end += 0.003);
         let (good, bad) = (of(&ends(6e-9, ROTATION, 10e-6)), of(&disturbed));
-        let rate = bad.rate(way(&[good, good, good, bad]));
+        let rate = bad.rate(way_of(&[good, good, good, bad]));
         let off = (rate.bytes_per_s * 6e-9 - 1.0).abs() * rate.bytes_per_s;
         assert!(off <= rate.error.max(rate.bytes_per_s * 0.01), "{rate:?}");
         let lost = |turns: f64| {
             let mut ends = ends(6e-9, ROTATION, 10e-6);
             ends[1][6..].iter_mut().for_each(|end| *end += turns * ROTATION);
-            of(&ends).rate(Way::Together).bytes_per_s
+            of(&ends).rate(Way::Together { doubt: 0.0 }).bytes_per_s
         };
         assert!((lost(1.0) / lost(0.0) - 1.0).abs() < 0.001, "whole revolutions do not matter");
+    }
+
+    #[test]
+    fn ends_that_are_late_by_half_a_revolution_and_more_do_not_count() {
+        let good = of(&ends(6e-9, ROTATION, 50e-6));
+        for late in [0.55, 0.65, 0.9] {
+            let mut ends = ends(6e-9, ROTATION, 50e-6);
+            ends[0][6] += late * ROTATION;
+            ends[1][4] += late * ROTATION;
+            ends[1][9] += late * ROTATION;
+            let found = of(&ends);
+            for way in [Way::Apart, Way::Together { doubt: 0.0 }] {
+                let ratio = found.rate(way).bytes_per_s / good.rate(way).bytes_per_s;
+                assert!((ratio - 1.0).abs() < 0.01, "{late} {way:?}: {ratio}");
+            }
+        }
     }
 }
