@@ -335,6 +335,7 @@ impl<D: Disk> Worker<D> {
             let now = self.now();
             *self.health.lock().unwrap_or_else(PoisonError::into_inner) = self.drive.health(now);
             stay_awake_until(self.clock.moment(ended));
+            debug_assert!(self.clock.now() >= ended, "no answer comes before its time");
             done(reply);
             self.admit();
         }

@@ -185,8 +185,10 @@ fn one_line(streams: &[Vec<f64>; 2], sizes: [f64; 2], byte: f64, rotation: f64) 
         }))
         .collect();
     let turns = turns(points.iter().map(|(bytes, end)| end - byte * bytes), rotation);
-    let points =
-        points.iter().zip(turns).map(|((bytes, end), turns)| (*bytes, end - turns * rotation));
+    let points = points
+        .iter()
+        .zip(turns)
+        .map(|((bytes, end), turns)| (*bytes, end - turns as f64 * rotation));
     let Line { slope: byte, error, .. } = fit::line(&points.collect::<Vec<_>>());
     (byte > 0.0).then_some(Pace { byte, error })
 }
@@ -202,12 +204,12 @@ fn evened(ends: &[f64], rotation: Option<f64>) -> Vec<f64> {
     if lost as f64 > RARE * ends.len() as f64 {
         return ends.to_vec();
     }
-    ends.iter().zip(turns).map(|(end, turns)| end - turns * rotation).collect()
+    ends.iter().zip(turns).map(|(end, turns)| end - turns as f64 * rotation).collect()
 }
 
 /// The whole revolutions that times have more than those before them. They may move on slowly, and a late one has no say in where
 /// the next ones belong.
-fn turns(times: impl Iterator<Item = f64>, rotation: f64) -> Vec<f64> {
+fn turns(times: impl Iterator<Item = f64>, rotation: f64) -> Vec<i64> {
     let mut level = None;
     times
         .map(|time| {
@@ -217,7 +219,7 @@ fn turns(times: impl Iterator<Item = f64>, rotation: f64) -> Vec<f64> {
             if rest.abs() < rotation / 4.0 {
                 level = Some(before + rest);
             }
-            turns
+            turns as i64
         })
         .collect()
 }
