@@ -738,7 +738,7 @@ impl Array {
             (Purpose::Verify, _) => {
                 self.handle_read_back(now, sub, state.drive, Brought { buf, outcome });
             }
-            // A late completion: the drive was given up.
+            // Nothing waits for it any more.
             _ => buf.into_iter().for_each(|buf| self.core.release(buf)),
         }
     }

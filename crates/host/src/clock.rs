@@ -16,7 +16,7 @@ pub(crate) fn precise_timers() {
 /// How long before its time a thread is woken up that must not be late: a sleep ends some sixty microseconds after it should, each
 /// another amount, and the bytes of a read take as long.
 const AHEAD: Duration = Duration::from_micros(150);
-/// The least wait that ends ahead: a thread is kept awake for a sixth of its time at most.
+/// A shorter wait ends at its time and not before, so that each thread is kept awake for less than a sixth of its time.
 const LONG: Duration = Duration::from_millis(1);
 
 /// Waits for a message until `due`, or until a little before it if that is far: [`stay_awake_until`] is the rest.

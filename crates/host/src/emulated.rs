@@ -5,8 +5,8 @@
 //! wakes up late delays one report and nothing after it.
 //!
 //! Where the deadline is a millisecond away or more, the thread wakes up a little before it, moves the bytes, and answers at the very
-//! time that the model says. Such an answer is late by about a microsecond instead of a tenth of a millisecond, which is a
-//! twentieth of a short seek. A message of that little time is heard after it.
+//! time that the model says. Most such answers are late by less than a microsecond instead of a tenth of a millisecond, which is a
+//! twentieth of a short seek. A message that comes in between is heard after the answer.
 //!
 //! New faults take effect with the next command that the drive begins; queue, arm and health page stay
 //! as they are. What is silently wrong with a command (the core's completion says it, and no client hears of
@@ -335,7 +335,7 @@ impl<D: Disk> Worker<D> {
             let now = self.now();
             *self.health.lock().unwrap_or_else(PoisonError::into_inner) = self.drive.health(now);
             stay_awake_until(self.clock.moment(ended));
-            debug_assert!(self.clock.now() >= ended, "no answer comes before its time");
+            assert!(self.clock.now() >= ended, "no answer comes before its time");
             done(reply);
             self.admit();
         }

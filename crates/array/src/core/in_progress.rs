@@ -46,13 +46,13 @@ impl<K: Copy + Ord, T> InProgress<K, T> {
 
     /// What has a name.
     pub(crate) fn get(&self, name: K) -> Option<&T> {
-        self.slots[self.slot(name)?].as_ref()
+        Some(self.slots[self.slot(name)?].as_ref().expect("IP2"))
     }
 
     /// What has a name, to be changed.
     pub(crate) fn get_mut(&mut self, name: K) -> Option<&mut T> {
         let slot = self.slot(name)?;
-        self.slots[slot].as_mut()
+        Some(self.slots[slot].as_mut().expect("IP2"))
     }
 
     /// Whether something has a name.
@@ -81,7 +81,7 @@ impl<K: Copy + Ord, T> InProgress<K, T> {
         let at = self.find(name).ok()?;
         let Named { slot, .. } = self.names.remove(at)?;
         self.free.push(slot);
-        self.slots[slot].take()
+        Some(self.slots[slot].take().expect("IP2"))
     }
 
     /// The names, lowest first.
@@ -91,8 +91,9 @@ impl<K: Copy + Ord, T> InProgress<K, T> {
 
     /// All of it with its names, lowest name first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (K, &T)> {
-        let known = |&Named { name, slot }: &Named<K>| Some((name, self.slots[slot].as_ref()?));
-        self.names.iter().filter_map(known)
+        let known =
+            |&Named { name, slot }: &Named<K>| (name, self.slots[slot].as_ref().expect("IP2"));
+        self.names.iter().map(known)
     }
 
     /// All of it, in no order.

@@ -281,8 +281,8 @@ impl Core {
     }
 
     /// A command inside a drive, as the drive gets it, and what it is for.
-    pub(crate) fn submit_of(&mut self, sub: SubId) -> Option<(Submit, Purpose)> {
-        let state = self.subs.get_mut(sub)?;
+    pub(crate) fn submit_of(&self, sub: SubId) -> Option<(Submit, Purpose)> {
+        let state = self.subs.get(sub)?;
         assert!(state.started.is_some(), "P1: {sub:?} is not inside its drive");
         Some((submit(&self.area, sub, state), state.purpose))
     }

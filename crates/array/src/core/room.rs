@@ -1,6 +1,6 @@
 //! Lists that are made anew for every read, and need not ask for memory every time.
 
-/// A list that is empty between two uses and keeps its memory.
+/// A list that is empty between two uses and keeps its memory, as much as the longest read so far needed.
 #[derive(Debug)]
 pub(crate) struct Room<T>(Vec<T>);
 

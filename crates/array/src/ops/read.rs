@@ -18,7 +18,7 @@
 //!   retries could still give it.
 //! - R4. Bytes are decoded only from symbols that were read while the read held its stripes.
 //! - R5. A drive that is set aside or late is asked, and waited for, before a sector is given up.
-//! - R6. A read takes the memory of one that has been answered, and nothing of what that one knew.
+//! - R6. A read takes the memory of one that has been answered. What that one knew is forgotten when the next one begins.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

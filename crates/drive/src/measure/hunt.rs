@@ -14,8 +14,9 @@
 //!
 //! - HU1. A read back counts only if it ended when its sector was to pass. What memory answered, what lay on another track
 //!   than the first, and what came late did not.
-//! - HU2. When the sector passed is said twice, by the end of the read back and by that of the first, and nothing ends before it has
-//!   passed: of the two the earlier one is the better.
+//! - HU2. Two ends say when the sector passed: that of the read back, and that of the first, moved by the time between the two
+//!   sectors. A machine makes ends late and never early, so the earlier of the two counts. The time between the sectors is taken to
+//!   be known, since `scale` follows it.
 
 use levelhead_stats::Rng;
 use levelhead_units::Extent;

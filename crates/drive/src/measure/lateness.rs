@@ -57,7 +57,7 @@ pub struct Usual {
 pub(super) struct Shift {
     /// The median.
     pub(super) median: f64,
-    /// By how much that may be off.
+    /// The most by which the median may be off.
     pub(super) doubt: f64,
     /// The distance from the median to the third quartile.
     pub(super) quartile: f64,

@@ -393,13 +393,16 @@ impl Measurement {
                     self.spin()?;
                 }
                 self.readings = self.found.rates.iter().map(|rate| vec![*rate]).collect();
+                let rates = self.found.rates.iter_mut();
+                rates.for_each(|rate| *rate = self.way.doubted(*rate));
             }
             Step::Again(_) => {
                 let found = streams::look(&self.stage, self.plan(), Some(self.found.rotation));
                 for (&place, found) in self.unsure.iter().zip(found.into_iter().flatten()) {
                     let readings = &mut self.readings[place as usize];
                     readings.push(found.rate(self.way));
-                    self.found.rates[place as usize] = streams::combined(readings);
+                    self.found.rates[place as usize] =
+                        self.way.doubted(streams::combined(readings));
                 }
             }
             Step::Random(at) => {

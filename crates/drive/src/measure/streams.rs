@@ -41,9 +41,9 @@ const DEVIATIONS: f64 = 2.0;
 pub(super) enum Way {
     /// By their difference.
     Apart,
-    /// As one line: between reads go whole revolutions, or almost. By how much they may not, in seconds a byte.
+    /// As one line: between reads go whole revolutions, or almost.
     Together {
-        /// The error that is left of it in each rate.
+        /// How much of a rate's time a byte may be what is missing to whole revolutions, in seconds.
         doubt: f64,
     },
 }
@@ -130,25 +130,32 @@ pub(super) fn combined(readings: &[Rate]) -> Rate {
 /// How the drive reads, from all places: together where what reads cost besides is as good as whole revolutions, which is known as well
 /// as the places agree.
 pub(super) fn way(found: &[Found], plan: Plan, rotation: f64) -> Way {
-    let in_step = found.iter().filter(|found| found.together.is_some()).count();
-    let rest = fit::median(found.iter().map(|found| found.rest).collect());
-    let off = fit::median(found.iter().map(|found| (found.rest - rest).abs()).collect());
-    let doubt = DEVIATIONS * MEDIAN_OF_MEDIAN * off / (found.len() as f64).sqrt();
-    if in_step * 2 <= found.len() || rest.abs() > REST_OF_ALL + doubt {
+    let own: Vec<&Found> = found.iter().filter(|found| found.is_own).collect();
+    let in_step = own.iter().filter(|found| found.together.is_some()).count();
+    let rest = fit::median(own.iter().map(|found| found.rest).collect());
+    let off = fit::median(own.iter().map(|found| (found.rest - rest).abs()).collect());
+    let doubt = DEVIATIONS * MEDIAN_OF_MEDIAN * off / (own.len() as f64).sqrt();
+    if in_step * 2 <= own.len() || rest.abs() > REST_OF_ALL + doubt {
         return Way::Apart;
     }
     let bytes = plan.sizes().iter().sum::<f64>() / 2.0;
-    Way::Together { doubt: doubt.max(rest.abs()) * rotation / bytes }
+    Way::Together { doubt: doubt.hypot(rest) * rotation / bytes }
+}
+
+impl Way {
+    /// A rate with the doubt that all readings on a drive that reads this way share.
+    pub(super) fn doubted(self, rate: Rate) -> Rate {
+        let Self::Together { doubt } = self else { return rate };
+        Rate { error: rate.error.hypot(doubt * rate.bytes_per_s * rate.bytes_per_s), ..rate }
+    }
 }
 
 impl Found {
-    /// The rate on a drive that reads this `way`. A place that is not as the others are was disturbed: its error is as
+    /// What the streams of this place say of its rate on a drive that reads this `way`. A place that is not as the others are was disturbed: its error is as
     /// great as itself.
     pub(super) fn rate(self, way: Way) -> Rate {
         let (pace, is_known) = match (way, self.together) {
-            (Way::Together { doubt }, Some(Pace { byte, error })) => {
-                (Pace { byte, error: error.hypot(doubt) }, self.is_own)
-            }
+            (Way::Together { .. }, Some(pace)) => (pace, self.is_own),
             (Way::Together { .. }, None) => (self.apart, false),
             (Way::Apart, _) => (self.apart, self.is_own),
         };
