@@ -1,5 +1,26 @@
 //! Lists that are made anew for every read, and need not ask for memory every time.
 
+use levelhead_erasure::SymbolSet;
+use levelhead_units::Lba;
+
+use crate::shape::Row;
+
+/// Symbols of one codeword that are to be asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    /// The codeword's place in the codewords of its fetch.
+    pub(crate) word: usize,
+    pub(crate) symbols: SymbolSet,
+}
+
+/// A sector of the array, and the symbol of a codeword that it is. In the order of the codewords.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ArraySector {
+    pub(crate) row: Row,
+    pub(crate) symbol: usize,
+    pub(crate) lba: Lba,
+}
+
 /// A list that is empty between two uses and keeps its memory, as much as the longest read so far needed.
 #[derive(Debug)]
 pub(crate) struct Room<T>(Vec<T>);

@@ -19,6 +19,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
 use self::computing::Proving;
 use crate::action::SubId;
+pub(crate) use crate::core::room::{ArraySector, Wish};
 use crate::core::{Core, Enqueue, OpId, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
@@ -128,27 +129,11 @@ pub(crate) struct FetchEnded<'a> {
     pub(crate) outcome: &'a Outcome,
 }
 
-/// Symbols of one codeword that are to be asked for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish {
-    /// The codeword's place in [`Fetch::codewords`].
-    pub(crate) word: usize,
-    pub(crate) symbols: SymbolSet,
-}
-
 /// Neighbouring sectors of one drive that become one read.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     drive: DriveIdx,
     extent: Extent,
-}
-
-/// A sector of the array, and the symbol of a codeword that it is. In the order of the codewords.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ArraySector {
-    pub(crate) row: Row,
-    pub(crate) symbol: usize,
-    pub(crate) lba: Lba,
 }
 
 /// How to ask.
