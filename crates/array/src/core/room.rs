@@ -1,4 +1,4 @@
-//! Lists that are made anew for every read, and need not ask for memory every time.
+//! Lists that are made anew for every read and need not ask for memory every time, and what is in those of all reads and writes.
 
 use levelhead_erasure::SymbolSet;
 use levelhead_units::Lba;
