@@ -70,6 +70,9 @@ pub enum Class {
     ManyByMany,
     /// Over the tower field.
     Tower,
+    /// Over either field, where a transform is less work for all results together than their elements one by
+    /// one: from five results or more, depending on the kernel.
+    Transform,
 }
 
 /// The choice for each class.
@@ -85,8 +88,7 @@ pub struct Choices {
     pub many_by_many: Choice,
     /// See [`Class::Tower`].
     pub tower: Choice,
-    /// Where a transform is less work for all results together than their elements one by one, over
-    /// either field. It is not measured: the order of its work is another one.
+    /// See [`Class::Transform`].
     pub transform: Choice,
 }
 
@@ -98,9 +100,10 @@ const MANY_ROWS: usize = 5;
 
 impl Class {
     /// Every class.
-    pub const ALL: [Self; 5] = [Self::One, Self::Few, Self::Many, Self::ManyByMany, Self::Tower];
+    pub const ALL: [Self; 6] =
+        [Self::One, Self::Few, Self::Many, Self::ManyByMany, Self::Tower, Self::Transform];
 
-    /// The class of a computation.
+    /// The class of a computation that no transform does.
     pub(crate) fn of(field: Field, source_count: usize, row_count: usize) -> Self {
         match field {
             Field::Tower => Self::Tower,
@@ -111,7 +114,8 @@ impl Class {
         }
     }
 
-    /// A name: `one`, `few`, `many`, `many-by-many`, `tower`.
+    /// A name: `one`, `few`, `many`, `many-by-many`, `tower`,
+    /// `transform`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::One => "one",
@@ -119,6 +123,7 @@ impl Class {
             Self::Many => "many",
             Self::ManyByMany => "many-by-many",
             Self::Tower => "tower",
+            Self::Transform => "transform",
         }
     }
 }
@@ -131,7 +136,7 @@ impl Choice {
                 (Order::Together, Width::Narrow, 256)
             }
             Class::One | Class::Few => (Order::Together, Width::Wide, 512),
-            Class::Many | Class::ManyByMany | Class::Tower => {
+            Class::Many | Class::ManyByMany | Class::Tower | Class::Transform => {
                 (Order::InTurn, Width::Narrow, 16 * RUN)
             }
         };
@@ -149,7 +154,7 @@ impl Choice {
         match class {
             Class::One => {}
             Class::Few => orders.extend([(Order::InTurn, 0), (Order::InTurn, 2 * RUN)]),
-            Class::Many | Class::ManyByMany | Class::Tower => {
+            Class::Many | Class::ManyByMany | Class::Tower | Class::Transform => {
                 orders.truncate(2);
                 orders.extend([0, 4, 8, 16, 32].map(|runs| (Order::InTurn, runs * RUN)));
             }
@@ -204,19 +209,23 @@ impl Choice {
             (Class::One | Class::Few, Place::Cache) => {
                 vec![(Together, Narrow, 0, Cached), (Together, Wide, 0, Cached)]
             }
-            (Class::Many | Class::ManyByMany | Class::Tower, Place::Memory) => vec![
-                (InTurn, Narrow, 4 * RUN, Past),
-                (InTurn, Narrow, 8 * RUN, Past),
-                (InTurn, Narrow, 16 * RUN, Past),
-                (InTurn, Wide, 8 * RUN, Past),
-                (Together, Wide, 512, Cached),
-            ],
-            (Class::Many | Class::ManyByMany | Class::Tower, Place::Cache) => vec![
-                (Together, Narrow, 0, Cached),
-                (Together, Wide, 0, Cached),
-                (InTurn, Wide, 0, Cached),
-                (InTurn, Wide, 16 * RUN, Cached),
-            ],
+            (Class::Many | Class::ManyByMany | Class::Tower | Class::Transform, Place::Memory) => {
+                vec![
+                    (InTurn, Narrow, 4 * RUN, Past),
+                    (InTurn, Narrow, 8 * RUN, Past),
+                    (InTurn, Narrow, 16 * RUN, Past),
+                    (InTurn, Wide, 8 * RUN, Past),
+                    (Together, Wide, 512, Cached),
+                ]
+            }
+            (Class::Many | Class::ManyByMany | Class::Tower | Class::Transform, Place::Cache) => {
+                vec![
+                    (Together, Narrow, 0, Cached),
+                    (Together, Wide, 0, Cached),
+                    (InTurn, Wide, 0, Cached),
+                    (InTurn, Wide, 16 * RUN, Cached),
+                ]
+            }
         };
         list.extend(ways.into_iter().map(|(order, width, ahead, stores)| {
             Self { kernel, order, width, ahead, stores }.with_what_matters(class)
@@ -230,7 +239,7 @@ impl Choice {
         let keeps_sources = match (class, self.order) {
             (Class::One | Class::Few, Order::Together) => true,
             (Class::One | Class::Few, Order::InTurn)
-            | (Class::Many | Class::ManyByMany | Class::Tower, _) => {
+            | (Class::Many | Class::ManyByMany | Class::Tower | Class::Transform, _) => {
                 !self.kernel.multiplies_by_lookup()
             }
         };
@@ -270,7 +279,7 @@ impl Choices {
             many: Choice::of(kernel, Class::Many),
             many_by_many: Choice::of(kernel, Class::ManyByMany),
             tower: Choice::of(kernel, Class::Tower),
-            transform: Choice::of(kernel, Class::ManyByMany),
+            transform: Choice::of(kernel, Class::Transform),
         }
     }
 
@@ -295,6 +304,7 @@ impl Choices {
             Class::Many => self.many,
             Class::ManyByMany => self.many_by_many,
             Class::Tower => self.tower,
+            Class::Transform => self.transform,
         }
     }
 
@@ -306,6 +316,7 @@ impl Choices {
             Class::Many => self.many = choice,
             Class::ManyByMany => self.many_by_many = choice,
             Class::Tower => self.tower = choice,
+            Class::Transform => self.transform = choice,
         }
     }
 }
@@ -316,7 +327,7 @@ impl From<Kernel> for Choices {
     }
 }
 
-/// The same for every class and for transforms.
+/// The same for every class.
 impl From<Choice> for Choices {
     fn from(choice: Choice) -> Self {
         Self {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::choice::FEW;
 use crate::error::{CodeError, UseError};
 use crate::fields::{Field, LEN_MAX};
 use crate::kernels::Kernel;
@@ -148,8 +149,13 @@ impl Code {
         let log = (last_row + 1).next_power_of_two().ilog2() as usize;
         let transform = self.transforms.get(log.checked_sub(transform::LOG_MIN)?)?;
         let is_whole = transform.covered == self.data || self.field() == Field::Bytes;
-        let pays = transform.pays(kernel, row_count) && source_count >= 2 << log;
+        let pays = transform.pays(kernel, row_count) && source_count >= (2 << log).max(FEW + 1);
         (is_whole && pays).then_some(transform)
+    }
+
+    /// The transform that covers all redundant symbols, if there is one.
+    pub(crate) fn largest_transform(&self) -> Option<&Transform> {
+        self.transforms.last()
     }
 
     /// The elements of some rows in some columns, column by column.

@@ -21,7 +21,7 @@ use crate::choice::{Choice, Choices, Class, Place};
 use crate::code::Code;
 use crate::fields::Field;
 use crate::kernel;
-use crate::kernel::engine::{Columns, Finish, Job};
+use crate::kernel::engine::{Columns, Finish, Job, Numbers, Transformed};
 use crate::kernel::evict::evict;
 use crate::kernels::Kernel;
 
@@ -130,6 +130,7 @@ struct Trial {
     code: Code,
     sources: usize,
     repeats: usize,
+    by_transform: bool,
 }
 
 impl Trial {
@@ -140,9 +141,12 @@ impl Trial {
             Class::Few => (Code::new(14, 3), 14, 4),
             Class::Many => (Code::new(64, 3), 64, 1),
             Class::ManyByMany => (Code::new(64, 9), 64, 1),
-            Class::Tower => (Code::new(512, 9), 64, 1),
+            Class::Tower => (Code::new(512, 3), 64, 1),
+            // Over GF(2^8), and enough cosets that their end takes little of the time.
+            Class::Transform => (Code::new(144, 9), 144, 1),
         };
-        Self { code: code.expect("the shape is that of a code"), sources, repeats }
+        let code = code.expect("the shape is that of a code");
+        Self { code, sources, repeats, by_transform: class == Class::Transform }
     }
 
     /// Bytes of one codeword.
@@ -156,15 +160,14 @@ impl Trial {
             let (sources, into) = codeword.split_at_mut(self.sources * SYMBOL_SIZE);
             let sources: Vec<&[u8]> = sources.chunks_exact(SYMBOL_SIZE).collect();
             let mut into: Vec<&mut [u8]> = into.chunks_exact_mut(SYMBOL_SIZE).collect();
-            let job =
-                Job { field: self.code.field(), columns: &First(&self.code), sources: &sources };
+            let job = Job { field: self.code.field(), columns: &First(self), sources: &sources };
             kernel::accumulate(&choices, job, &mut into, Finish::Store);
         }
     }
 }
 
-/// The first columns of a code, by their elements alone.
-struct First<'a>(&'a Code);
+/// The first columns of a trial's code: by a transform, or by their elements alone, whichever pays.
+struct First<'a>(&'a Trial);
 
 impl Columns for First<'_> {
     fn columns<'a>(
@@ -173,11 +176,17 @@ impl Columns for First<'_> {
         rows: Range<usize>,
         scratch: &'a mut [u16],
     ) -> &'a [u16] {
-        self.0.columns(sources, rows, scratch)
+        self.0.code.columns(sources, rows, scratch)
     }
 
     fn row_0_is_xor(&self) -> bool {
         true
+    }
+
+    fn transform(&self, _: Kernel, rows: Range<usize>, _: usize) -> Option<Transformed<'_>> {
+        let transform = self.0.code.largest_transform().filter(|_| self.0.by_transform)?;
+        let rows = Numbers::From(rows.start);
+        Some(Transformed { transform, columns: Numbers::From(0), rows })
     }
 }
 
@@ -200,6 +209,7 @@ fn of_class(
 ) -> MeasuredClass {
     let trial = Trial::of(class);
     debug_assert!((class == Class::Tower) == (trial.code.field() == Field::Tower));
+    debug_assert!(!trial.by_transform || trial.code.largest_transform().is_some());
     let size = trial.size() * trial.repeats;
     let pool = aligned(pool, size);
     let mut times = vec![Vec::with_capacity(RUNS); list.len()];

@@ -229,7 +229,7 @@ mod tests {
             let job = Job { field: code.field(), columns: &columns, sources: &sources };
             kernel::choice_for(&choices, job, redundant)
         };
-        assert_eq!(choice(64, 6), many_by_many);
+        assert_eq!(choice(30, 20), many_by_many);
         if cfg!(target_arch = "x86_64") {
             for (data, redundant) in [(220, 30), (220, 16), (280, 19)] {
                 assert_eq!(choice(data, redundant), unmeasured.transform);

@@ -246,7 +246,7 @@ impl StatusJson {
 /// How one class of computations is done.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct ArithmeticJson {
-    /// `one`, `few`, `many`, `many-by-many` or `tower`.
+    /// `one`, `few`, `many`, `many-by-many`, `tower` or `transform`.
     pub(crate) class: String,
     pub(crate) kernel: String,
     /// The kernel, the order of the sources, the width, what is fetched ahead and how results are stored.

@@ -11,7 +11,7 @@ use std::arch::x86_64::{
     _mm256_xor_si256,
 };
 
-use super::cosets::{self, Bytes, Pairs};
+use super::cosets;
 use super::engine::{self, Coset, Engine, Evaluation, Few, Job, Mad};
 use super::few;
 use super::matrix::{NIBBLES, matrix_of};

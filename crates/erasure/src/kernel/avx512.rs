@@ -10,7 +10,7 @@ use std::arch::x86_64::{
     _mm512_stream_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
 };
 
-use super::cosets::{self, Bytes, Pairs};
+use super::cosets;
 use super::engine::{self, Coset, Engine, Evaluation, Few, Job, Mad};
 use super::few;
 use super::matrix::matrix_of;

@@ -77,7 +77,7 @@ pub(super) fn pass<E: Engine>(
         Order::Together => block_size,
         Order::InTurn => {
             let mut run_size = RUN;
-            while size * (run_size + E::PAD) > TRANSFORM_SUMS_IN_TURN {
+            while (size + 1) * (run_size + E::PAD) > TRANSFORM_SUMS_IN_TURN {
                 run_size /= 2;
             }
             run_size
@@ -100,7 +100,8 @@ pub(super) fn pass<E: Engine>(
     for start in bytes.clone().step_by(run_size) {
         let run = start..bytes.end.min(start + run_size);
         let per_source = run.len().div_ceil(block_size);
-        let acc = scratch.zeros(size * stride);
+        // The last is the plain sum.
+        let acc = scratch.zeros((size + 1) * stride);
         let blocks = || run.clone().step_by(block_size).map(|at| at..run.end.min(at + block_size));
         loop {
             let after = gathered.sources.end;
@@ -127,7 +128,7 @@ pub(super) fn pass<E: Engine>(
                 E::coset(Coset {
                     field,
                     log,
-                    factors: transform.coset(gathered.coset),
+                    interpolation: transform.coset(gathered.coset),
                     sources: gathered.symbols(size),
                     start: block.start,
                     size: block.len(),
@@ -145,13 +146,17 @@ pub(super) fn pass<E: Engine>(
             }
         }
         let factors = transform.evaluation();
+        let row_count = row_numbers.get(rows.len() - 1) + 1;
         for block in blocks() {
             let acc = &mut acc[block.start - run.start..];
-            E::evaluate(Evaluation { field, log, factors, size: block.len(), acc, stride });
+            let size = block.len();
+            E::evaluate(Evaluation { log, factors, row_count, size, acc, stride });
         }
         for row in 0..rows.len() {
-            let from = row_numbers.get(row) * stride;
-            acc.copy_within(from..from + run.len(), row * stride);
+            let number = row_numbers.get(row);
+            if number != row {
+                acc.copy_within(number * stride..number * stride + run.len(), row * stride);
+            }
         }
         let part = Part { rows: rows.clone(), bytes: run.clone(), acc: &mut *acc, stride };
         add_together::<E>(choice, job, covered, part, || {});

@@ -1,10 +1,11 @@
 //! The transforms of [`crate::transform`] for one processor's vectors, written once for all of them.
 //!
-//! A coset goes through its layers in two steps, so that what is worked on fits into registers: first
-//! each *run* of four consecutive symbols through the layers within it, into a tile that stays in the
-//! first-level cache; then, for each place in the runs, the symbols there through the layers between
-//! the runs, and into the sums. Four symbols at a time, because symbols are often exactly 4 KiB apart:
-//! all symbols of a coset at once would compete for the same few places of the cache.
+//! A coset goes through its layers in two steps, so that what is worked on fits into registers, with the
+//! multipliers: first each *run* of four consecutive symbols through the layers within it, into a tile that
+//! stays in the first-level cache; then, for each place in the runs, the symbols there through the layers
+//! between the runs, scaled, and into the sums. Four symbols at a time, because symbols are often exactly
+//! 4 KiB apart: all symbols of a coset at once would compete for the same few places of the cache. A coset of
+//! four symbols needs no tile.
 
 #![allow(unsafe_code)]
 // Iterators would take closures, which are not compiled for the instructions of their function.
@@ -12,348 +13,307 @@
 #![allow(clippy::needless_pass_by_value, reason = "a job is handed on whole")]
 
 use super::engine::{Coset, Evaluation};
+use super::fetch::Fetch;
+use super::lanes::{Bytes, Lane, OF_BYTES, OF_PAIRS, Pairs};
 use super::table::Table;
-use super::vector::{Fetch, HALF, Vector};
+use super::vector::{LINE_SIZE, Vector};
+use crate::fields::Field;
 use crate::tower;
 use crate::transform::RUN;
 
 /// Symbols of the largest transform.
 const SIZE_MAX: usize = 1 << crate::transform::LOG_MAX;
 
-/// A vector of symbols: of bytes, or of pairs of them.
+/// [`Engine::coset`](super::engine::Engine::coset).
 ///
 /// # Safety
 ///
-/// Functions may be called only on a processor that has the instructions of the vector. `load` and
-/// `store` access [`SIZE`](Self::SIZE) bytes in a block of symbols that holds `at`.
-pub(super) unsafe trait Lane: Copy {
-    /// Bytes of a symbol in it.
-    const SIZE: usize;
-    /// Elements of a multiplier.
-    const FACTOR_LEN: usize;
-
-    /// Where the bytes number `at` and following of a symbol are.
-    fn offset(at: usize) -> usize;
-    unsafe fn load(from: *const u8) -> Self;
-    unsafe fn store(self, into: *mut u8);
-    unsafe fn fetch(ahead: &Fetch<RUN>, at: usize, count: usize);
-    unsafe fn xor(self, other: Self) -> Self;
-    unsafe fn xor3(self, second: Self, third: Self) -> Self;
-    /// Times multiplier `n` of the table.
-    unsafe fn times(self, table: Table, n: usize) -> Self;
-    /// `self + other * multiplier n`.
-    unsafe fn add_times(self, other: Self, table: Table, n: usize) -> Self;
-    /// `self + other + third * multiplier n`.
-    unsafe fn add_add_times(self, other: Self, third: Self, table: Table, n: usize) -> Self;
-}
-
-/// Symbols over GF(2^8).
-#[derive(Clone, Copy)]
-pub(super) struct Bytes<V>(V);
-
-/// Symbols over the tower field: low bytes and high ones.
-#[derive(Clone, Copy)]
-pub(super) struct Pairs<V>(V, V);
-
-// SAFETY: `load` and `store` access `V::SIZE` bytes.
-unsafe impl<V: Vector> Lane for Bytes<V> {
-    const SIZE: usize = V::SIZE;
-    const FACTOR_LEN: usize = 1;
-
-    #[inline(always)]
-    fn offset(at: usize) -> usize {
-        at
-    }
-
-    #[inline(always)]
-    unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: by the caller.
-        Self(unsafe { V::load(from) })
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, into: *mut u8) {
-        // SAFETY: by the caller.
-        unsafe { self.0.store(into) }
-    }
-
-    #[inline(always)]
-    unsafe fn fetch(ahead: &Fetch<RUN>, at: usize, count: usize) {
-        // SAFETY: by the caller.
-        unsafe { ahead.fetch::<V>(0..RUN, at, count) }
-    }
-
-    #[inline(always)]
-    unsafe fn xor(self, other: Self) -> Self {
-        // SAFETY: by the caller.
-        Self(unsafe { self.0.xor(other.0) })
-    }
-
-    #[inline(always)]
-    unsafe fn xor3(self, second: Self, third: Self) -> Self {
-        // SAFETY: by the caller.
-        Self(unsafe { self.0.xor3(second.0, third.0) })
-    }
-
-    #[inline(always)]
-    unsafe fn times(self, table: Table, n: usize) -> Self {
-        // SAFETY: by the caller.
-        Self(unsafe { V::multiply(self.0.prepare(), V::spread_nth(table, n)) })
-    }
-
-    #[inline(always)]
-    unsafe fn add_times(self, other: Self, table: Table, n: usize) -> Self {
-        // SAFETY: by the caller.
-        unsafe { self.xor(other.times(table, n)) }
-    }
-
-    #[inline(always)]
-    unsafe fn add_add_times(self, other: Self, third: Self, table: Table, n: usize) -> Self {
-        // SAFETY: by the caller.
-        unsafe { self.xor3(other, third.times(table, n)) }
-    }
-}
-
-// SAFETY: `load` and `store` access `V::SIZE` bytes in both halves of a block.
-unsafe impl<V: Vector> Lane for Pairs<V> {
-    const SIZE: usize = 2 * V::SIZE;
-    const FACTOR_LEN: usize = 4;
-
-    #[inline(always)]
-    fn offset(at: usize) -> usize {
-        let at = at / 2;
-        at / HALF * tower::BLOCK_SIZE + at % HALF
-    }
-
-    #[inline(always)]
-    unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: by the caller.
-        unsafe { Self(V::load(from), V::load(from.add(HALF))) }
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, into: *mut u8) {
-        // SAFETY: by the caller.
-        unsafe {
-            self.0.store(into);
-            self.1.store(into.add(HALF));
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn fetch(ahead: &Fetch<RUN>, at: usize, count: usize) {
-        // SAFETY: by the caller.
-        unsafe { ahead.fetch::<V>(0..RUN, at, count) }
-    }
-
-    #[inline(always)]
-    unsafe fn xor(self, other: Self) -> Self {
-        // SAFETY: by the caller.
-        unsafe { Self(self.0.xor(other.0), self.1.xor(other.1)) }
-    }
-
-    #[inline(always)]
-    unsafe fn xor3(self, second: Self, third: Self) -> Self {
-        // SAFETY: by the caller.
-        unsafe { Self(self.0.xor3(second.0, third.0), self.1.xor3(second.1, third.1)) }
-    }
-
-    #[inline(always)]
-    unsafe fn times(self, table: Table, n: usize) -> Self {
-        // SAFETY: by the caller.
-        unsafe {
-            let [low, high] = products(self, table, n);
-            Self(low[0].xor(low[1]), high[0].xor(high[1]))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn add_times(self, other: Self, table: Table, n: usize) -> Self {
-        // SAFETY: by the caller.
-        unsafe {
-            let [low, high] = products(other, table, n);
-            Self(self.0.xor3(low[0], low[1]), self.1.xor3(high[0], high[1]))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn add_add_times(self, other: Self, third: Self, table: Table, n: usize) -> Self {
-        // SAFETY: by the caller.
-        unsafe { self.xor(other).add_times(third, table, n) }
-    }
-}
-
-/// The products of a pair and a multiplier: two whose sum is the low byte, two for the high one.
-///
-/// # Safety
-///
-/// The processor has the instructions, and what is named is there.
+/// The processor has the instructions of the vector.
 #[inline(always)]
-unsafe fn products<V: Vector>(pairs: Pairs<V>, table: Table, n: usize) -> [[V; 2]; 2] {
+pub(super) unsafe fn coset<V: Vector>(coset: Coset<'_>) {
     // SAFETY: by the caller.
     unsafe {
-        let (low, high) = (pairs.0.prepare(), pairs.1.prepare());
-        [
-            [
-                V::multiply(low, V::spread_nth(table, 4 * n)),
-                V::multiply(high, V::spread_nth(table, 4 * n + 1)),
-            ],
-            [
-                V::multiply(low, V::spread_nth(table, 4 * n + 2)),
-                V::multiply(high, V::spread_nth(table, 4 * n + 3)),
-            ],
-        ]
+        let within = coset.interpolation.within;
+        match (coset.field, within.first, within.rest) {
+            (Field::Bytes, _, _) => layers::<Bytes<V, OF_BYTES>, Bytes<V, OF_BYTES>>(coset),
+            (Field::Tower, true, true) => layers::<Bytes<V, OF_PAIRS>, Bytes<V, OF_PAIRS>>(coset),
+            (Field::Tower, false, true) => layers::<Pairs<V>, Bytes<V, OF_PAIRS>>(coset),
+            (Field::Tower, _, false) => layers::<Pairs<V>, Pairs<V>>(coset),
+        }
     }
 }
 
-/// [`Engine::coset`](super::engine::Engine::coset) for `RUNS` runs of [`RUN`] symbols.
+/// All layers: those within runs by lanes of one kind, the rest by lanes of another.
 ///
 /// # Safety
 ///
-/// The processor has the instructions of the lane.
+/// The processor has the instructions of the lanes.
 #[inline(always)]
-pub(super) unsafe fn coset<L: Lane, const RUNS: usize, const W: usize>(coset: Coset<'_>) {
+unsafe fn layers<First: Lane, Rest: Lane>(coset: Coset<'_>) {
     let Coset { start, size, stride, tile_stride, .. } = coset;
-    let count = RUN * RUNS;
-    assert!(count <= SIZE_MAX && coset.sources.len() == count);
+    let count = 1 << coset.log;
+    assert!((RUN..=SIZE_MAX).contains(&count) && coset.sources.len() == count);
     let end = start.checked_add(size).expect("within memory");
     assert!(coset.sources.iter().all(|source| source.is_empty() || end <= source.len()));
     assert!(size <= coset.zeros.len());
-    assert!(size.is_multiple_of(L::SIZE) && size.is_multiple_of(block::<L>()));
-    assert!(start.is_multiple_of(block::<L>()));
+    assert!(size.is_multiple_of(First::SIZE) && size.is_multiple_of(Rest::SIZE));
+    assert!(size.is_multiple_of(block::<First>()) && start.is_multiple_of(block::<First>()));
     // The sums of a block may lie anywhere in those of a run, so the last ones may end early.
-    assert!(size <= stride && (count - 1) * stride + size <= coset.acc.len());
-    assert!(size <= tile_stride && count * tile_stride <= coset.tile.len());
-    assert!(coset.factors.elements.len() == (2 * count - 1) * L::FACTOR_LEN);
-    assert!(coset.factors.matrices.len() == coset.factors.elements.len());
-    let table = Table::new(coset.factors);
-    let (acc, tile) = (coset.acc.as_mut_ptr(), coset.tile.as_mut_ptr());
+    assert!(size <= stride && count * stride + size <= coset.acc.len());
+    let factors = coset.interpolation.factors;
+    assert!(factors.elements.len() == count * First::FACTOR_LEN);
+    assert!(factors.elements.len() == count * Rest::FACTOR_LEN);
+    assert!(factors.matrices.len() == factors.elements.len());
+    let table = Table::new(factors);
+    let acc = coset.acc.as_mut_ptr();
     // SAFETY: offsets of lanes below `size` stay below it, so lanes lie within every source from
-    // `start` on, and within the strides of the sums and of the tile, of which there are `count`
-    // (checked). The table has the multipliers of `count` scales and `count - 1` butterflies (checked).
+    // `start` on, and within the strides of the sums, of which there are `count` and one for the plain sum
+    // (checked). The table has `count` multipliers (checked).
     unsafe {
-        for run in 0..RUNS {
-            let mut sources = [coset.sources[0].as_ptr(); RUN];
-            for n in 0..RUN {
-                let source = coset.sources[run * RUN + n];
-                sources[n] = match source.is_empty() {
-                    true => coset.zeros.as_ptr(),
-                    false => source.as_ptr().add(start),
-                };
-            }
-            let ahead = Fetch::new(&coset.ahead, coset.sources, run * RUN, start, size);
-            let table = table.skip(run * (2 * RUN - 1) * L::FACTOR_LEN);
-            let tile = tile.wrapping_add(run * RUN * tile_stride);
-            let mut step = 0;
-            while step + W * L::SIZE <= size {
-                first_layers::<L, W>(&sources, &ahead, step, table, tile, tile_stride);
-                step += W * L::SIZE;
-            }
-            while step < size {
-                first_layers::<L, 1>(&sources, &ahead, step, table, tile, tile_stride);
-                step += L::SIZE;
-            }
+        if count == RUN {
+            single::<First>(&coset, table, acc);
+            return;
         }
-        let table = table.skip(RUNS * (2 * RUN - 1) * L::FACTOR_LEN);
-        for n in 0..RUN {
-            let mut step = 0;
-            while step < size {
-                let offset = L::offset(step);
-                step += L::SIZE;
-                let tile = tile.add(n * tile_stride + offset);
-                let mut lanes = [L::load(tile); RUNS];
-                for run in 1..RUNS {
-                    lanes[run] = L::load(tile.add(run * RUN * tile_stride));
-                }
-                interpolate::<L, RUNS>(lanes, table, acc.add(n * stride + offset), RUN * stride);
-            }
+        assert!(size <= tile_stride && count * tile_stride <= coset.tile.len());
+        let tile = coset.tile.as_mut_ptr();
+        for run in 0..count / RUN {
+            let table = table.skip(run * (RUN - 1) * First::FACTOR_LEN);
+            let tile = tile.add(run * RUN * tile_stride);
+            first_layers::<First>(&coset, run, table, tile);
         }
-    }
-}
-
-/// The scales and the first layers of a run, for `W` lanes of each symbol: into the tile.
-///
-/// # Safety
-///
-/// As [`coset`] argues.
-#[inline(always)]
-unsafe fn first_layers<L: Lane, const W: usize>(
-    sources: &[*const u8; RUN],
-    ahead: &Fetch<RUN>,
-    step: usize,
-    table: Table,
-    tile: *mut u8,
-    stride: usize,
-) {
-    // SAFETY: as `coset` argues.
-    unsafe {
-        let mut lanes = [[L::load(sources[0].add(L::offset(step))); RUN]; W];
-        for n in 0..RUN {
-            for w in 0..W {
-                lanes[w][n] = L::load(sources[n].add(L::offset(step + w * L::SIZE)));
-            }
-        }
-        L::fetch(ahead, step, W * L::SIZE);
-        for n in 0..RUN {
-            for w in 0..W {
-                lanes[w][n] = lanes[w][n].times(table, n);
-            }
-        }
-        let table = table.skip(RUN * L::FACTOR_LEN);
-        for w in 0..W {
-            let at = L::offset(step + w * L::SIZE);
-            let lanes = interpolated::<L, RUN>(lanes[w], table);
-            for n in 0..RUN {
-                lanes[n].store(tile.add(n * stride + at));
-            }
+        let rest = Sums { coset: &coset, tile, acc, plain: acc.add(count * stride) };
+        let table = table.skip(count / RUN * (RUN - 1) * Rest::FACTOR_LEN);
+        match count / RUN {
+            2 => rest.add::<Rest, 2>(table),
+            4 => rest.add::<Rest, 4>(table),
+            _ => rest.add::<Rest, 8>(table),
         }
     }
 }
 
 /// Bytes in which a symbol's lanes repeat their pattern of addresses.
 const fn block<L: Lane>() -> usize {
-    if L::FACTOR_LEN == 1 { 1 } else { tower::BLOCK_SIZE }
+    if L::SIZE > L::FACTOR_LEN && L::FACTOR_LEN == OF_BYTES { 1 } else { tower::BLOCK_SIZE }
 }
 
-/// All layers of an interpolation of `N` lanes.
+/// Where the bytes of a run begin, and what is fetched meanwhile.
 ///
 /// # Safety
 ///
-/// The processor has the instructions, and what is named is there.
+/// The coset is checked and has that run.
 #[inline(always)]
-unsafe fn interpolated<L: Lane, const N: usize>(mut lanes: [L; N], table: Table) -> [L; N] {
-    let (mut half, mut n) = (1, 0);
-    while half < N {
-        let mut start = 0;
-        while start < N {
-            for a in start..start + half {
-                let b = a + half;
-                // SAFETY: by the caller.
-                unsafe {
-                    lanes[b] = lanes[b].xor(lanes[a]);
-                    lanes[a] = lanes[a].add_times(lanes[b], table, n);
-                }
-            }
-            start += 2 * half;
-            n += 1;
+unsafe fn run_of(coset: &Coset<'_>, run: usize) -> ([*const u8; RUN], Fetch<RUN>) {
+    let mut sources = [coset.zeros.as_ptr(); RUN];
+    for n in 0..RUN {
+        let source = coset.sources[run * RUN + n];
+        if !source.is_empty() {
+            // SAFETY: by the caller.
+            sources[n] = unsafe { source.as_ptr().add(coset.start) };
         }
-        half *= 2;
     }
-    lanes
+    (sources, Fetch::new(&coset.ahead, coset.sources, run * RUN, coset.start, coset.size))
 }
 
-/// All layers of an interpolation of `N` lanes, and the sum of what comes out with lanes that are
-/// `stride` bytes apart.
+/// Bytes of a symbol that are worked on without a branch, and for which a share of what comes next is fetched.
+const fn stretch<L: Lane>() -> usize {
+    if L::SIZE > LINE_SIZE { L::SIZE } else { LINE_SIZE }
+}
+
+/// Does something for all lanes of a block, a [`stretch`] at a time, and something before each stretch.
+macro_rules! for_lanes {
+    ($lane:ident, $size:expr, |$step:ident| $fetch:expr, $work:expr) => {{
+        let (size, mut first) = ($size, 0);
+        while first + stretch::<$lane>() <= size {
+            let $step = first;
+            $fetch;
+            let mut done = 0;
+            while done < stretch::<$lane>() {
+                let $step = first + done;
+                $work;
+                done += $lane::SIZE;
+            }
+            first += stretch::<$lane>();
+        }
+        while first < size {
+            let $step = first;
+            $work;
+            first += $lane::SIZE;
+        }
+    }};
+}
+
+/// The lanes of a run at this number of bytes.
+///
+/// # Safety
+///
+/// As [`layers`] argues.
+#[inline(always)]
+unsafe fn lanes_at<L: Lane>(sources: &[*const u8; RUN], step: usize) -> [L; RUN] {
+    // SAFETY: as `layers` argues.
+    unsafe {
+        let offset = L::offset(step);
+        let mut lanes = [L::load(sources[0].add(offset)); RUN];
+        for n in 1..RUN {
+            lanes[n] = L::load(sources[n].add(offset));
+        }
+        lanes
+    }
+}
+
+/// The layers within a run: into the tile.
+///
+/// # Safety
+///
+/// As [`layers`] argues.
+#[inline(always)]
+unsafe fn first_layers<L: Lane>(coset: &Coset<'_>, run: usize, table: Table, tile: *mut u8) {
+    // SAFETY: as `layers` argues.
+    unsafe {
+        // Half of what comes next is fetched here, the other half in the second step.
+        let half = (coset.sources.len() <= RUN * RUN).then_some(0);
+        let (sources, ahead) = run_of(coset, run);
+        let multipliers =
+            [L::multiplier(table, 0), L::multiplier(table, 1), L::multiplier(table, 2)];
+        for_lanes!(L, coset.size, |step| L::fetch(&ahead, half, step, stretch::<L>()), {
+            let [a, b, c, d] = lanes_at::<L>(&sources, step);
+            let (a, b) = interpolated(a, b, multipliers[0]);
+            let (c, d) = interpolated(c, d, multipliers[1]);
+            let (a, c) = interpolated(a, c, multipliers[2]);
+            let (b, d) = interpolated(b, d, multipliers[2]);
+            let into = tile.add(L::offset(step));
+            a.store(into);
+            b.store(into.add(coset.tile_stride));
+            c.store(into.add(2 * coset.tile_stride));
+            d.store(into.add(3 * coset.tile_stride));
+        });
+    }
+}
+
+/// All layers of a coset that is a single run: into the sums.
+///
+/// # Safety
+///
+/// As [`layers`] argues.
+#[inline(always)]
+unsafe fn single<L: Lane>(coset: &Coset<'_>, table: Table, acc: *mut u8) {
+    // SAFETY: as `layers` argues.
+    unsafe {
+        let (sources, ahead) = run_of(coset, 0);
+        let multipliers = multipliers::<L, RUN>(table);
+        for_lanes!(L, coset.size, |step| L::fetch(&ahead, None, step, stretch::<L>()), {
+            let lanes = lanes_at::<L>(&sources, step);
+            let acc = acc.add(L::offset(step));
+            let plain = acc.add(RUN * coset.stride);
+            add_interpolated::<L, RUN, true>(lanes, &multipliers, acc, coset.stride, plain);
+        });
+    }
+}
+
+/// The second step, from the tile into the sums.
+struct Sums<'a> {
+    coset: &'a Coset<'a>,
+    tile: *const u8,
+    acc: *mut u8,
+    /// The sum of all symbols.
+    plain: *mut u8,
+}
+
+impl Sums<'_> {
+    /// For `RUNS` runs, whose multipliers these are.
+    ///
+    /// # Safety
+    ///
+    /// As [`layers`] argues.
+    #[inline(always)]
+    unsafe fn add<L: Lane, const RUNS: usize>(&self, table: Table) {
+        // SAFETY: by the caller.
+        unsafe {
+            let multipliers = multipliers::<L, RUNS>(table);
+            for place in 0..RUN - 1 {
+                self.add_place::<L, RUNS, false>(place, &multipliers);
+            }
+            self.add_place::<L, RUNS, true>(RUN - 1, &multipliers);
+        }
+    }
+
+    /// For one place in the runs; `LAST` says that it is the last one.
+    ///
+    /// # Safety
+    ///
+    /// As [`layers`] argues.
+    #[inline(always)]
+    unsafe fn add_place<L: Lane, const RUNS: usize, const LAST: bool>(
+        &self,
+        place: usize,
+        multipliers: &[L::Multiplier; RUNS],
+    ) {
+        // SAFETY: by the caller.
+        unsafe {
+            let Coset { size, stride, tile_stride, .. } = *self.coset;
+            // As many runs are to be fetched as there are, half of each by then.
+            let mut ahead = Fetch::nothing();
+            if RUNS <= RUN && place < RUNS {
+                ahead = run_of(self.coset, place).1;
+            }
+            for_lanes!(L, size, |step| L::fetch(&ahead, Some(1), step, stretch::<L>()), {
+                let offset = L::offset(step);
+                let tile = self.tile.add(place * tile_stride + offset);
+                let mut lanes = [L::load(tile); RUNS];
+                for run in 1..RUNS {
+                    lanes[run] = L::load(tile.add(run * RUN * tile_stride));
+                }
+                let (acc, plain) = (self.acc.add(place * stride + offset), self.plain.add(offset));
+                add_interpolated::<L, RUNS, LAST>(lanes, multipliers, acc, RUN * stride, plain);
+            });
+        }
+    }
+}
+
+/// The first `N` multipliers of a table.
+///
+/// # Safety
+///
+/// There are as many.
+#[inline(always)]
+unsafe fn multipliers<L: Lane, const N: usize>(table: Table) -> [L::Multiplier; N] {
+    // SAFETY: by the caller.
+    unsafe {
+        let mut multipliers = [L::multiplier(table, 0); N];
+        for n in 1..N {
+            multipliers[n] = L::multiplier(table, n);
+        }
+        multipliers
+    }
+}
+
+/// A butterfly of an interpolation.
+///
+/// # Safety
+///
+/// The processor has the instructions.
+#[inline(always)]
+unsafe fn interpolated<L: Lane>(a: L, b: L, twist: L::Multiplier) -> (L, L) {
+    // SAFETY: by the caller.
+    unsafe {
+        let b = b.xor(a);
+        (a.add_times(b.prepare(), twist), b)
+    }
+}
+
+/// All layers of an interpolation of `N` lanes, the last of them with the scaling, and the sum of what comes
+/// out with lanes that are `stride` bytes apart. With `PLAIN` what the last lane is before it is scaled is
+/// added to the plain sum.
 ///
 /// # Safety
 ///
 /// The processor has the instructions, and what is named is there.
 #[inline(always)]
-unsafe fn interpolate<L: Lane, const N: usize>(
+unsafe fn add_interpolated<L: Lane, const N: usize, const PLAIN: bool>(
     mut lanes: [L; N],
-    table: Table,
+    multipliers: &[L::Multiplier; N],
     acc: *mut u8,
     stride: usize,
+    plain: *mut u8,
 ) {
     // SAFETY: by the caller.
     unsafe {
@@ -363,50 +323,83 @@ unsafe fn interpolate<L: Lane, const N: usize>(
             while start < N {
                 for a in start..start + half {
                     let b = a + half;
-                    lanes[b] = lanes[b].xor(lanes[a]);
-                    lanes[a] = lanes[a].add_times(lanes[b], table, n);
+                    (lanes[a], lanes[b]) = interpolated(lanes[a], lanes[b], multipliers[n]);
                 }
                 start += 2 * half;
                 n += 1;
             }
             half *= 2;
         }
+        let (scale, scaled_twist) = (multipliers[N - 2], multipliers[N - 1]);
         for a in 0..half {
             let b = a + half;
             let (into_a, into_b) = (acc.add(a * stride), acc.add(b * stride));
             let sum = lanes[a].xor(lanes[b]);
-            L::load(into_b).xor(sum).store(into_b);
-            L::load(into_a).add_add_times(lanes[a], sum, table, n).store(into_a);
+            if PLAIN && b == N - 1 {
+                L::load(plain).xor(sum).store(plain);
+            }
+            let sum = sum.prepare();
+            L::load(into_b).add_times(sum, scale).store(into_b);
+            let of_a = L::load(into_a).add_times(lanes[a].prepare(), scale);
+            of_a.add_times(sum, scaled_twist).store(into_a);
         }
     }
 }
 
-/// [`Engine::evaluate`](super::engine::Engine::evaluate) for `RUNS` runs of [`RUN`] symbols.
+/// [`Engine::evaluate`](super::engine::Engine::evaluate).
+///
+/// # Safety
+///
+/// The processor has the instructions of the vector.
+#[inline(always)]
+pub(super) unsafe fn evaluate<V: Vector>(job: Evaluation<'_>) {
+    // SAFETY: by the caller.
+    unsafe {
+        match job.log {
+            2 => evaluate_runs::<Bytes<V, OF_BYTES>, 1>(job),
+            3 => evaluate_runs::<Bytes<V, OF_BYTES>, 2>(job),
+            4 => evaluate_runs::<Bytes<V, OF_BYTES>, 4>(job),
+            _ => evaluate_runs::<Bytes<V, OF_BYTES>, 8>(job),
+        }
+    }
+}
+
+/// The same for `RUNS` runs of [`RUN`] rows.
 ///
 /// # Safety
 ///
 /// The processor has the instructions of the lane.
 #[inline(always)]
-pub(super) unsafe fn evaluate<L: Lane, const RUNS: usize>(job: Evaluation<'_>) {
+unsafe fn evaluate_runs<L: Lane, const RUNS: usize>(job: Evaluation<'_>) {
     let count = RUN * RUNS;
-    assert!(job.size.is_multiple_of(L::SIZE) && job.size.is_multiple_of(block::<L>()));
-    assert!(job.size <= job.stride && (count - 1) * job.stride + job.size <= job.acc.len());
-    assert!(job.factors.elements.len() == (count - 1) * L::FACTOR_LEN);
+    assert!(job.size.is_multiple_of(L::SIZE) && job.row_count <= count);
+    assert!(job.size <= job.stride && count * job.stride + job.size <= job.acc.len());
+    assert!(job.factors.elements.len() == (2 * count - 1) * L::FACTOR_LEN);
     assert!(job.factors.matrices.len() == job.factors.elements.len());
     let table = Table::new(job.factors);
     let (acc, stride) = (job.acc.as_mut_ptr(), job.stride);
     let mut step = 0;
-    // SAFETY: as for `coset`; the table has the multipliers of `count - 1` butterflies (checked).
+    // SAFETY: as for `layers`; the table has the multipliers of `count - 1` butterflies, and the points of
+    // `count` rows (checked).
     unsafe {
+        let points = table.skip((count - 1) * L::FACTOR_LEN);
         while step < job.size {
             let acc = acc.add(L::offset(step));
             step += L::SIZE;
-            for n in 0..RUN {
-                evaluate_lanes::<L, RUNS>(table, acc.add(n * stride), RUN * stride);
+            if RUNS > 1 {
+                for n in 0..RUN {
+                    evaluate_lanes::<L, RUNS>(table, acc.add(n * stride), RUN * stride);
+                }
             }
-            for run in 0..RUNS {
+            for run in 0..job.row_count.div_ceil(RUN) {
                 let table = table.skip((RUNS - 1 + run * (RUN - 1)) * L::FACTOR_LEN);
                 evaluate_lanes::<L, RUN>(table, acc.add(run * RUN * stride), stride);
+            }
+            let plain = L::load(acc.add(count * stride));
+            for row in 0..job.row_count {
+                let acc = acc.add(row * stride);
+                let value = L::load(acc).prepare();
+                plain.add_times(value, L::multiplier(points, row)).store(acc);
             }
         }
     }
@@ -431,7 +424,7 @@ unsafe fn evaluate_lanes<L: Lane, const N: usize>(table: Table, acc: *mut u8, st
             while start < N {
                 for a in start..start + half {
                     let b = a + half;
-                    lanes[a] = lanes[a].add_times(lanes[b], table, n);
+                    lanes[a] = lanes[a].add_times(lanes[b].prepare(), L::multiplier(table, n));
                     lanes[b] = lanes[b].xor(lanes[a]);
                 }
                 start += 2 * half;

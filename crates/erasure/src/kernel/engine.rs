@@ -10,7 +10,7 @@ use super::scratch::Scratch;
 use crate::choice::{Choice, RUN, Stores, Width};
 use crate::fields::Field;
 use crate::kernels::Kernel;
-use crate::transform::{FactorsRef, Transform};
+use crate::transform::{FactorsRef, Interpolation, Transform};
 
 /// The most rows of a pass.
 pub(crate) const ROWS_MAX: usize = 32;
@@ -266,7 +266,7 @@ pub(super) struct Coset<'a> {
     pub(super) field: Field,
     /// Binary logarithm of its size.
     pub(super) log: usize,
-    pub(super) factors: FactorsRef<'a>,
+    pub(super) interpolation: Interpolation<'a>,
     /// The symbols, of which the block has `size` bytes from `start` on. Empty ones are zeros.
     pub(super) sources: &'a [&'a [u8]],
     pub(super) start: usize,
@@ -275,7 +275,8 @@ pub(super) struct Coset<'a> {
     pub(super) zeros: &'a [u8],
     /// What is to be fetched meanwhile.
     pub(super) ahead: Ahead<'a>,
-    /// The sums, laid out as symbols are, one every `stride` bytes.
+    /// The sums of coefficients, laid out as symbols are, one every `stride` bytes, and after them the plain
+    /// sum of all symbols.
     pub(super) acc: &'a mut [u8],
     pub(super) stride: usize,
     /// Room for as much again, one every `tile_stride` bytes.
@@ -285,13 +286,14 @@ pub(super) struct Coset<'a> {
 
 /// The end of one block.
 pub(super) struct Evaluation<'a> {
-    pub(super) field: Field,
     /// Binary logarithm of the size of the transform.
     pub(super) log: usize,
     pub(super) factors: FactorsRef<'a>,
+    /// The first rows, which are wanted.
+    pub(super) row_count: usize,
     /// Bytes of the block.
     pub(super) size: usize,
-    /// The sums, one every `stride` bytes.
+    /// The sums as those of a [`Coset`], one every `stride` bytes.
     pub(super) acc: &'a mut [u8],
     pub(super) stride: usize,
 }

@@ -26,9 +26,10 @@ const DOT_ROWS: usize = 4;
 pub(super) unsafe fn few8<V: Vector>(few: Few<'_, '_>) {
     // SAFETY: the caller has the instructions.
     unsafe {
-        match few.choice.width {
-            Width::Narrow => dots8::<V, 2>(few),
-            Width::Wide => dots8::<V, 4>(few),
+        match (few.job.sources, few.choice.stores, few.choice.width) {
+            (&[source], Stores::Cached, _) => soles8::<V>(few, source),
+            (_, _, Width::Narrow) => dots8::<V, 2>(few),
+            (_, _, Width::Wide) => dots8::<V, 4>(few),
         }
     }
 }
@@ -109,93 +110,181 @@ unsafe fn dot8<V: Vector, const M: usize, const B: usize>(dot: Dot<'_>, into: &m
     for (out, into) in outs.iter_mut().zip(into) {
         *out = into.as_mut_ptr();
     }
-    let step = Step {
+    let step = Step::<V, M> {
         sources: &sources[..count],
         multipliers: multipliers.as_ptr().cast::<V::Spread>(),
-        xor_count,
         outs,
         finish,
         past,
         ahead,
         end: bytes.end,
     };
-    if let (&[source], false) = (&sources[..count], past) {
-        let sole = Sole { source, multipliers: step.multipliers, outs, ahead, bytes };
-        // SAFETY: all buffers reach `bytes.end`, and there are `M` multipliers (checked).
-        unsafe {
-            match (xor_count == 1, finish) {
-                (true, Finish::Xor) => sole8::<V, M, true, true>(&sole),
-                (true, Finish::Store) => sole8::<V, M, true, false>(&sole),
-                (false, Finish::Xor) => sole8::<V, M, false, true>(&sole),
-                (false, Finish::Store) => sole8::<V, M, false, false>(&sole),
-            }
-        }
-        return;
-    }
-    let mut at = bytes.start;
-    // SAFETY: vectors from `at` on stay below `bytes.end`, which all buffers reach (checked); there are `M`
-    // multipliers for each source (checked).
+    // SAFETY: vectors below `bytes.end` lie in all buffers (checked); there are `M` multipliers for each source
+    // (checked).
     unsafe {
-        while at + B * V::SIZE <= bytes.end {
-            dot8_step::<V, M, B>(&step, at);
-            at += B * V::SIZE;
-        }
-        while at < bytes.end {
-            dot8_step::<V, M, 1>(&step, at);
-            at += V::SIZE;
+        match (xor_count == 1, ahead > 0) {
+            (true, true) => step.all::<B, true, true>(bytes),
+            (true, false) => step.all::<B, true, false>(bytes),
+            (false, true) => step.all::<B, false, true>(bytes),
+            (false, false) => step.all::<B, false, false>(bytes),
         }
     }
 }
 
-/// A single source, whose products go to `M` rows.
-struct Sole<V: Vector, const M: usize> {
-    source: *const u8,
-    /// One for each row.
-    multipliers: *const V::Spread,
-    outs: [*mut u8; M],
-    ahead: usize,
-    bytes: Range<usize>,
-}
-
-/// The products of a single source: its multipliers stay in registers. `ONE`: that of the first row is 1.
-/// `ADD`: what was there is added.
+/// A single source, whose products go to all rows, up to [`DOT_ROWS`] at a time. Apart from sums of several,
+/// since it takes so little time that making ready for them would be a third of it.
 ///
 /// # Safety
 ///
-/// As [`dot8`] argues.
+/// The processor has the instructions of `V`.
 #[inline(always)]
-unsafe fn sole8<V: Vector, const M: usize, const ONE: bool, const ADD: bool>(sole: &Sole<V, M>) {
-    let Sole { source, outs, ahead, ref bytes, .. } = *sole;
-    // SAFETY: as `dot8` argues. What lies `ahead` is within the buffers, or is not fetched.
-    unsafe {
-        let mut multipliers = [sole.multipliers.read(); M];
-        for m in 0..M {
-            multipliers[m] = sole.multipliers.add(m).read();
+unsafe fn soles8<V: Vector>(few: Few<'_, '_>, source: &[u8]) {
+    let Few { job, bytes, into, finish, choice } = few;
+    assert!(bytes.start <= bytes.end && bytes.len().is_multiple_of(V::SIZE));
+    assert!(bytes.end <= source.len() && into.iter().all(|into| bytes.end <= into.len()));
+    let row_0_is_xor = job.columns.row_0_is_xor();
+    let mut first = 0;
+    while first < into.len() {
+        let count = DOT_ROWS.min(into.len() - first);
+        let mut scratch = [0; DOT_ROWS];
+        let elements = job.columns.columns(0..1, first..first + count, &mut scratch[..count]);
+        assert!(elements.len() == count);
+        let mut outs = [std::ptr::null_mut(); DOT_ROWS];
+        for n in 0..count {
+            outs[n] = into[first + n].as_mut_ptr();
         }
-        let mut at = bytes.start;
-        while at < bytes.end {
-            let end = bytes.end.min(at + LINE_SIZE);
-            if ahead > 0 && ahead < bytes.end - at {
-                V::prefetch(source.add(at + ahead));
-                for m in 0..M {
-                    V::prefetch_to_write(outs[m].add(at + ahead));
+        let one = first == 0 && row_0_is_xor;
+        let sole =
+            Sole { source: source.as_ptr(), elements, outs, ahead: choice.ahead, bytes: &bytes };
+        // SAFETY: by the caller; all buffers reach `bytes.end`, and there are `count` elements (checked).
+        unsafe {
+            match count {
+                1 => sole.rows::<V, 1>(one, finish),
+                2 => sole.rows::<V, 2>(one, finish),
+                3 => sole.rows::<V, 3>(one, finish),
+                _ => sole.rows::<V, 4>(one, finish),
+            }
+        }
+        first += count;
+    }
+}
+
+/// A single source, whose products go to some rows.
+struct Sole<'a> {
+    source: *const u8,
+    /// One for each row.
+    elements: &'a [u16],
+    outs: [*mut u8; DOT_ROWS],
+    ahead: usize,
+    bytes: &'a Range<usize>,
+}
+
+impl Sole<'_> {
+    /// `M` rows. `one`: the element of the first is 1.
+    ///
+    /// # Safety
+    ///
+    /// As [`soles8`] argues.
+    #[inline(always)]
+    unsafe fn rows<V: Vector, const M: usize>(&self, one: bool, finish: Finish) {
+        // SAFETY: by the caller.
+        unsafe {
+            match (one, finish) {
+                (true, Finish::Xor) => self.products::<V, M, true, true>(),
+                (true, Finish::Store) => self.products::<V, M, true, false>(),
+                (false, Finish::Xor) => self.products::<V, M, false, true>(),
+                (false, Finish::Store) => self.products::<V, M, false, false>(),
+            }
+        }
+    }
+
+    /// The products: multipliers stay in registers. `ONE`: that of the first row is 1. `ADD`: what was there
+    /// is added.
+    ///
+    /// # Safety
+    ///
+    /// As [`soles8`] argues.
+    #[inline(always)]
+    unsafe fn products<V: Vector, const M: usize, const ONE: bool, const ADD: bool>(&self) {
+        let Self { source, elements, outs, ahead, bytes } = *self;
+        // SAFETY: as `soles8` argues. What lies `ahead` is within the buffers where it is fetched.
+        unsafe {
+            let mut multipliers = [V::spread(1); M];
+            for m in 0..M {
+                multipliers[m] = V::spread(*elements.get_unchecked(m) as u8);
+            }
+            let mut at = bytes.start;
+            if ahead > 0 {
+                while at + LINE_SIZE + ahead <= bytes.end {
+                    V::prefetch(source.add(at + ahead));
+                    for m in 0..M {
+                        V::prefetch_to_write(outs[m].add(at + ahead));
+                    }
+                    line::<V, M, ONE, ADD>(source, &multipliers, &outs, at);
+                    at += LINE_SIZE;
                 }
             }
-            while at < end {
-                let operand = V::load(source.add(at));
-                let prepared = operand.prepare();
-                for m in 0..M {
-                    let mut product = match ONE && m == 0 {
-                        true => operand,
-                        false => V::multiply(prepared, multipliers[m]),
-                    };
-                    if ADD {
-                        product = product.xor(V::load(outs[m].add(at)));
-                    }
-                    product.store(outs[m].add(at));
-                }
+            while at + LINE_SIZE <= bytes.end {
+                line::<V, M, ONE, ADD>(source, &multipliers, &outs, at);
+                at += LINE_SIZE;
+            }
+            while at < bytes.end {
+                vector::<V, M, ONE, ADD>(source, &multipliers, &outs, at);
                 at += V::SIZE;
             }
+        }
+    }
+}
+
+/// A line of cache of [`Sole::products`], without a branch within it.
+///
+/// # Safety
+///
+/// As [`soles8`] argues.
+#[inline(always)]
+unsafe fn line<V: Vector, const M: usize, const ONE: bool, const ADD: bool>(
+    source: *const u8,
+    multipliers: &[V::Spread; M],
+    outs: &[*mut u8; DOT_ROWS],
+    at: usize,
+) {
+    let mut done = 0;
+    while done < LINE_SIZE {
+        // SAFETY: by the caller.
+        unsafe { vector::<V, M, ONE, ADD>(source, multipliers, outs, at + done) };
+        done += V::SIZE;
+    }
+}
+
+/// A vector of it.
+///
+/// # Safety
+///
+/// As [`soles8`] argues.
+#[inline(always)]
+unsafe fn vector<V: Vector, const M: usize, const ONE: bool, const ADD: bool>(
+    source: *const u8,
+    multipliers: &[V::Spread; M],
+    outs: &[*mut u8; DOT_ROWS],
+    at: usize,
+) {
+    // SAFETY: by the caller.
+    unsafe {
+        let operand = V::load(source.add(at));
+        let prepared = operand.prepare();
+        // All is loaded before anything is stored: rows often lie a multiple of 4 KiB apart, and then a
+        // load of one is taken for one of what has just been stored to another, and waits.
+        let mut products = [operand; M];
+        for m in usize::from(ONE)..M {
+            products[m] = V::multiply(prepared, multipliers[m]);
+        }
+        if ADD {
+            for m in 0..M {
+                products[m] = products[m].xor(V::load(outs[m].add(at)));
+            }
+        }
+        for m in 0..M {
+            products[m].store(outs[m].add(at));
         }
     }
 }
@@ -205,7 +294,6 @@ struct Step<'a, V: Vector, const M: usize> {
     sources: &'a [*const u8],
     /// Source by source, one for each row.
     multipliers: *const V::Spread,
-    xor_count: usize,
     outs: [*mut u8; M],
     finish: Finish,
     /// Whether results go past the cache.
@@ -215,73 +303,119 @@ struct Step<'a, V: Vector, const M: usize> {
     end: usize,
 }
 
-/// # Safety
-///
-/// As [`dot8`] argues.
-#[inline(always)]
-unsafe fn dot8_step<V: Vector, const M: usize, const B: usize>(step: &Step<'_, V, M>, at: usize) {
-    let &Step { sources, multipliers, xor_count, outs, finish, past, ahead, end } = step;
-    // SAFETY: as `dot8` argues.
-    unsafe {
-        let mut sums = [[V::zero(); B]; M];
-        if finish == Finish::Xor {
+impl<V: Vector, const M: usize> Step<'_, V, M> {
+    /// All vectors. `ONE`: the first row's elements are all 1. `AHEAD`: what comes next is fetched.
+    ///
+    /// # Safety
+    ///
+    /// As [`dot8`] argues.
+    #[inline(always)]
+    unsafe fn all<const B: usize, const ONE: bool, const AHEAD: bool>(&self, bytes: Range<usize>) {
+        let mut at = bytes.start;
+        // SAFETY: by the caller.
+        unsafe {
+            while at + B * V::SIZE <= bytes.end {
+                self.vectors::<B, ONE, AHEAD>(at);
+                at += B * V::SIZE;
+            }
+            while at < bytes.end {
+                self.vectors::<1, ONE, AHEAD>(at);
+                at += V::SIZE;
+            }
+        }
+    }
+
+    /// `B` vectors of each sum.
+    ///
+    /// # Safety
+    ///
+    /// As [`dot8`] argues.
+    #[inline(always)]
+    unsafe fn vectors<const B: usize, const ONE: bool, const AHEAD: bool>(&self, at: usize) {
+        let &Self { sources, outs, finish, past, ahead, end, .. } = self;
+        // SAFETY: by the caller.
+        unsafe {
+            let mut sums = [[V::zero(); B]; M];
+            if finish == Finish::Xor {
+                for m in 0..M {
+                    for b in 0..B {
+                        sums[m][b] = V::load(outs[m].add(at + b * V::SIZE));
+                    }
+                }
+            }
+            // Two at a time, since a branch for each would be a good part of the work.
+            let (mut n, count) = (0, sources.len());
+            while n + 2 <= count {
+                self.add::<B, ONE, AHEAD>(n, at, &mut sums);
+                self.add::<B, ONE, AHEAD>(n + 1, at, &mut sums);
+                n += 2;
+            }
+            if n < count {
+                self.add::<B, ONE, AHEAD>(n, at, &mut sums);
+            }
+            if past {
+                for m in 0..M {
+                    for b in 0..B {
+                        sums[m][b].store_past(outs[m].add(at + b * V::SIZE));
+                    }
+                }
+                return;
+            }
+            if AHEAD && ahead <= end - at - B * V::SIZE {
+                for m in 0..M {
+                    for b in 0..B {
+                        let out = outs[m].wrapping_add(at + b * V::SIZE);
+                        V::prefetch_to_write(out.wrapping_add(ahead));
+                    }
+                }
+            }
             for m in 0..M {
                 for b in 0..B {
-                    sums[m][b] = V::load(outs[m].add(at + b * V::SIZE));
+                    sums[m][b].store(outs[m].add(at + b * V::SIZE));
                 }
             }
         }
-        for (n, source) in sources.iter().enumerate() {
-            let multipliers = multipliers.add(n * M);
-            let mut vectors = [V::load(source.add(at)); B];
+    }
+
+    /// The products of a source.
+    ///
+    /// # Safety
+    ///
+    /// As [`dot8`] argues, and there is a source `n`.
+    #[inline(always)]
+    unsafe fn add<const B: usize, const ONE: bool, const AHEAD: bool>(
+        &self,
+        n: usize,
+        at: usize,
+        sums: &mut [[V; B]; M],
+    ) {
+        // SAFETY: by the caller.
+        unsafe {
+            let source = self.sources.get_unchecked(n).add(at);
+            let multipliers = self.multipliers.add(n * M);
+            let mut vectors = [V::load(source); B];
             for b in 1..B {
-                vectors[b] = V::load(source.add(at + b * V::SIZE));
+                vectors[b] = V::load(source.add(b * V::SIZE));
             }
-            if ahead > 0 {
+            if AHEAD {
                 for b in 0..B {
-                    V::prefetch(source.wrapping_add(at + b * V::SIZE).wrapping_add(ahead));
+                    V::prefetch(source.wrapping_add(b * V::SIZE + self.ahead));
                 }
             }
             let mut prepared = [vectors[0].prepare(); B];
             for b in 0..B {
                 prepared[b] = vectors[b].prepare();
             }
-            if xor_count == 1 {
+            if ONE {
                 for b in 0..B {
                     sums[0][b] = sums[0][b].xor(vectors[b]);
                 }
-            } else {
-                let spread = multipliers.read();
-                for b in 0..B {
-                    sums[0][b] = sums[0][b].xor(V::multiply(prepared[b], spread));
-                }
             }
-            for m in 1..M {
+            for m in usize::from(ONE)..M {
                 let spread = multipliers.add(m).read();
                 for b in 0..B {
                     sums[m][b] = sums[m][b].xor(V::multiply(prepared[b], spread));
                 }
-            }
-        }
-        if past {
-            for m in 0..M {
-                for b in 0..B {
-                    sums[m][b].store_past(outs[m].add(at + b * V::SIZE));
-                }
-            }
-            return;
-        }
-        if ahead > 0 && ahead <= end - at - B * V::SIZE {
-            for m in 0..M {
-                for b in 0..B {
-                    let out = outs[m].wrapping_add(at + b * V::SIZE);
-                    V::prefetch_to_write(out.wrapping_add(ahead));
-                }
-            }
-        }
-        for m in 0..M {
-            for b in 0..B {
-                sums[m][b].store(outs[m].add(at + b * V::SIZE));
             }
         }
     }

@@ -25,7 +25,11 @@ mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod cosets;
 #[cfg(target_arch = "x86_64")]
+mod fetch;
+#[cfg(target_arch = "x86_64")]
 mod few;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod matrix;
 #[cfg(target_arch = "x86_64")]
@@ -40,7 +44,7 @@ mod x86;
 use std::ops::Range;
 
 use self::engine::{Columns, Finish, Job, ROWS_MAX, Solve};
-use crate::choice::{Choice, Choices, Class};
+use crate::choice::{Choice, Choices, Class, FEW};
 use crate::error::{Role, UseError};
 use crate::fields::Field;
 use crate::kernels::Kernel;
@@ -190,7 +194,10 @@ pub(crate) fn accumulate(choices: &Choices, job: Job<'_>, into: &mut [&mut [u8]]
 pub(crate) fn choice_for(choices: &Choices, job: Job<'_>, row_count: usize) -> Choice {
     let source_count = job.sources.len();
     let first_pass = 0..row_count.min(ROWS_MAX);
-    if job.columns.transform(choices.transform.kernel, first_pass, source_count).is_some() {
+    // Looking for a transform takes longer than some updates.
+    if source_count > FEW
+        && job.columns.transform(choices.transform.kernel, first_pass, source_count).is_some()
+    {
         choices.transform
     } else {
         choices.get(Class::of(job.field, source_count, row_count))

@@ -14,7 +14,8 @@
 #![allow(clippy::needless_pass_by_value, reason = "a job is handed on whole")]
 
 use super::engine::Mad;
-use super::vector::{self, FACTOR_LEN_16, Fetch, HALF, LINE_SIZE, Vector};
+use super::fetch::Fetch;
+use super::vector::{self, FACTOR_LEN_16, HALF, LINE_SIZE, Vector};
 use crate::tower;
 
 /// Sources of a tile, where it has more than one row, and where it has one.
@@ -283,7 +284,7 @@ impl<const S: usize> Tile<S> {
 unsafe fn run<V: Vector, P: Part, const S: usize, const R: usize, const ADD: bool>(
     tile: &Tile<S>,
 ) -> usize {
-    // SAFETY: by the caller. The vectors at `at` lie in every sum, and their operands in every source.
+    // SAFETY: by the caller. Vectors below `size` lie in every sum, and their operands in every source.
     unsafe {
         let mut multipliers = [[V::spread(0); R]; S];
         for n in 0..S {
@@ -292,37 +293,63 @@ unsafe fn run<V: Vector, P: Part, const S: usize, const R: usize, const ADD: boo
                 multipliers[n][row] = V::spread_factor(factor);
             }
         }
+        // A line of cache at a time, without a branch within it.
         let mut at = 0;
-        while at < tile.size {
-            if P::FETCHED > 0 && at % LINE_SIZE == 0 {
+        while at + LINE_SIZE <= tile.size {
+            if P::FETCHED > 0 {
                 tile.ahead.fetch::<V>(0..S, P::place(at), P::FETCHED);
             }
-            let mut sums = [V::zero(); R];
-            for row in 0..R {
-                sums[row] = V::load(tile.acc.add(row * tile.stride + at));
+            let mut done = 0;
+            while done < LINE_SIZE {
+                step::<V, P, S, R, ADD>(tile, &multipliers, at + done);
+                done += V::SIZE;
             }
-            let mut added = V::zero();
-            if ADD {
-                added = V::load(tile.added.add(at));
-            }
-            for n in 0..S {
-                let operand = P::load::<V>(tile.sources[n], at);
-                if ADD {
-                    added = added.xor(operand);
-                }
-                let prepared = operand.prepare();
-                for row in 0..R {
-                    sums[row] = sums[row].xor(V::multiply(prepared, multipliers[n][row]));
-                }
-            }
-            if ADD {
-                added.store(tile.added.add(at));
-            }
-            for row in 0..R {
-                sums[row].store(tile.acc.add(row * tile.stride + at));
-            }
+            at += LINE_SIZE;
+        }
+        while at < tile.size {
+            step::<V, P, S, R, ADD>(tile, &multipliers, at);
             at += V::SIZE;
         }
     }
     R
+}
+
+/// A vector of each sum.
+///
+/// # Safety
+///
+/// As [`run`]'s, and the vectors at `at` lie in every sum, and their operands in every source.
+#[inline(always)]
+unsafe fn step<V: Vector, P: Part, const S: usize, const R: usize, const ADD: bool>(
+    tile: &Tile<S>,
+    multipliers: &[[V::Spread; R]; S],
+    at: usize,
+) {
+    // SAFETY: by the caller.
+    unsafe {
+        let mut sums = [V::zero(); R];
+        for row in 0..R {
+            sums[row] = V::load(tile.acc.add(row * tile.stride + at));
+        }
+        let mut added = V::zero();
+        if ADD {
+            added = V::load(tile.added.add(at));
+        }
+        for n in 0..S {
+            let operand = P::load::<V>(tile.sources[n], at);
+            if ADD {
+                added = added.xor(operand);
+            }
+            let prepared = operand.prepare();
+            for row in 0..R {
+                sums[row] = sums[row].xor(V::multiply(prepared, multipliers[n][row]));
+            }
+        }
+        if ADD {
+            added.store(tile.added.add(at));
+        }
+        for row in 0..R {
+            sums[row].store(tile.acc.add(row * tile.stride + at));
+        }
+    }
 }

@@ -19,9 +19,8 @@
 #![allow(clippy::needless_range_loop)]
 #![allow(clippy::needless_pass_by_value, reason = "a job is handed on whole")]
 
-use std::ops::Range;
-
-use super::engine::{Ahead, FACTOR_LEN_MAX, Mad, ROWS_MAX};
+use super::engine::{FACTOR_LEN_MAX, Mad, ROWS_MAX};
+use super::fetch::Fetch;
 use super::table::Table;
 use crate::fields::Field;
 use crate::tower;
@@ -139,14 +138,6 @@ pub(super) fn check(mad: &Mad<'_>, acc_size: usize, step: usize, factor_len: usi
     assert!(acc_size <= mad.stride && before_the_last + acc_size <= mad.acc.len());
 }
 
-/// What is to be fetched while `S` sources are worked on.
-pub(super) struct Fetch<const S: usize> {
-    next: [*const u8; S],
-    /// Bytes of each source.
-    size: u32,
-    way: Way,
-}
-
 /// `S` sources: where their blocks start, what is to be fetched, and their factors.
 struct Group<const S: usize> {
     sources: [*const u8; S],
@@ -154,89 +145,6 @@ struct Group<const S: usize> {
     /// The factors of the first source. Those of the next one are `column` further, and so on.
     factors: *const u64,
     column: usize,
-}
-
-/// How what comes next is fetched.
-#[derive(Clone, Copy)]
-enum Way {
-    Not,
-    /// All side by side.
-    Abreast,
-    /// One after the other.
-    InTurn,
-}
-
-impl<const S: usize> Fetch<S> {
-    /// Nothing is fetched.
-    pub(super) const fn nothing() -> Self {
-        Self { next: [std::ptr::null(); S], size: 1, way: Way::Not }
-    }
-
-    /// For sources `first` and following of `sources`, of which `size` bytes are worked on from `start` on.
-    #[inline(always)]
-    pub(super) fn new(
-        ahead: &Ahead<'_>,
-        sources: &[&[u8]],
-        first: usize,
-        start: usize,
-        size: usize,
-    ) -> Self {
-        let mut next = [std::ptr::null(); S];
-        for n in 0..S {
-            next[n] = match ahead {
-                Ahead::Nothing => std::ptr::null(),
-                Ahead::Next { sources: next, start: next_start } => {
-                    let after = first + S + n;
-                    let (next, start) = match sources.get(after) {
-                        Some(next) => (next, start),
-                        None => (&next[(after - sources.len()) % next.len()], *next_start),
-                    };
-                    next.as_ptr().wrapping_add(start)
-                }
-                Ahead::Runs(runs) => runs.address(first + n),
-            };
-        }
-        let way = match ahead {
-            Ahead::Nothing => Way::Not,
-            Ahead::Next { .. } => Way::Abreast,
-            Ahead::Runs(_) => Way::InTurn,
-        };
-        Self { next, size: size as u32, way }
-    }
-
-    /// Fetches its share of what is to be fetched, when `at` bytes of `size` are done and `count` more,
-    /// of each source, are worked on; `parts` of all sources.
-    ///
-    /// # Safety
-    ///
-    /// The processor has the instructions of `V`.
-    #[inline(always)]
-    pub(super) unsafe fn fetch<V: Vector>(&self, parts: Range<usize>, at: usize, count: usize) {
-        match self.way {
-            Way::Not => {}
-            Way::Abreast => {
-                for n in parts {
-                    let mut ahead = 0;
-                    while ahead < count {
-                        // SAFETY: by the caller; fetching ahead accesses nothing.
-                        unsafe { V::prefetch(self.next[n].wrapping_add(at + ahead)) };
-                        ahead += LINE_SIZE;
-                    }
-                }
-            }
-            Way::InTurn => {
-                let mut ahead = parts.start * count;
-                let in_order = (at * S) as u32;
-                let (run, at) = (in_order / self.size, in_order % self.size);
-                let next = self.next[(run as usize).min(S - 1)].wrapping_add(at as usize);
-                while ahead < parts.end * count {
-                    // SAFETY: as above.
-                    unsafe { V::prefetch_far(next.wrapping_add(ahead)) };
-                    ahead += LINE_SIZE;
-                }
-            }
-        }
-    }
 }
 
 impl<const S: usize> Group<S> {

@@ -93,16 +93,7 @@ macro_rules! x86_engine {
                 #[target_feature(enable = $features)]
                 fn compiled(coset: Coset<'_>) {
                     // SAFETY: this function is compiled for the vector's instructions.
-                    unsafe {
-                        match (coset.field, coset.log) {
-                            (Field::Bytes, 3) => cosets::coset::<Bytes<$vector>, 2, 4>(coset),
-                            (Field::Bytes, 4) => cosets::coset::<Bytes<$vector>, 4, 4>(coset),
-                            (Field::Bytes, _) => cosets::coset::<Bytes<$vector>, 8, 4>(coset),
-                            (Field::Tower, 3) => cosets::coset::<Pairs<$vector>, 2, 2>(coset),
-                            (Field::Tower, 4) => cosets::coset::<Pairs<$vector>, 4, 2>(coset),
-                            (Field::Tower, _) => cosets::coset::<Pairs<$vector>, 8, 2>(coset),
-                        }
-                    }
+                    unsafe { cosets::coset::<$vector>(coset) }
                 }
                 // SAFETY: as for `mad8`.
                 unsafe { compiled(coset) }
@@ -112,16 +103,7 @@ macro_rules! x86_engine {
                 #[target_feature(enable = $features)]
                 fn compiled(job: Evaluation<'_>) {
                     // SAFETY: this function is compiled for the vector's instructions.
-                    unsafe {
-                        match (job.field, job.log) {
-                            (Field::Bytes, 3) => cosets::evaluate::<Bytes<$vector>, 2>(job),
-                            (Field::Bytes, 4) => cosets::evaluate::<Bytes<$vector>, 4>(job),
-                            (Field::Bytes, _) => cosets::evaluate::<Bytes<$vector>, 8>(job),
-                            (Field::Tower, 3) => cosets::evaluate::<Pairs<$vector>, 2>(job),
-                            (Field::Tower, 4) => cosets::evaluate::<Pairs<$vector>, 4>(job),
-                            (Field::Tower, _) => cosets::evaluate::<Pairs<$vector>, 8>(job),
-                        }
-                    }
+                    unsafe { cosets::evaluate::<$vector>(job) }
                 }
                 // SAFETY: as for `mad8`.
                 unsafe { compiled(job) }

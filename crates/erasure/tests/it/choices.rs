@@ -118,9 +118,19 @@ fn every_choice_for_many_by_many_gives_the_bytes_of_the_naive_kernel() {
 
 #[test]
 fn every_choice_for_a_transform_over_several_runs_gives_the_bytes_of_the_naive_kernel() {
-    check(Class::ManyByMany, 220, 30, &[2048 + 640 + 64]);
-    check(Class::ManyByMany, 220, 16, &[4096 + 1152]);
-    check(Class::Tower, 280, 19, &[2048 + 768]);
+    check(Class::Transform, 220, 30, &[2048 + 640 + 64]);
+    check(Class::Transform, 220, 16, &[4096 + 1152]);
+    check(Class::Transform, 60, 8, &[4096 + 32]);
+    check(Class::Transform, 280, 19, &[2048 + 768]);
+    check(Class::Transform, 300, 4, &[1152]);
+}
+
+#[test]
+fn a_transform_whose_multipliers_leave_the_smaller_field_gives_the_bytes_of_the_naive_kernel() {
+    // Points up to 1023 leave it in the first layers alone, further ones in all.
+    check(Class::Transform, 1010, 9, &[256]);
+    check(Class::Transform, 1200, 6, &[128]);
+    check(Class::Transform, 1200, 4, &[128]);
 }
 
 #[test]
