@@ -15,6 +15,7 @@ use super::cosets;
 use super::engine::{self, Coset, Engine, Evaluation, Few, Job, Mad};
 use super::few;
 use super::matrix::{NIBBLES, matrix_of};
+use super::sources;
 use super::table::Table;
 use super::tiles;
 use super::vector::{self, Vector};

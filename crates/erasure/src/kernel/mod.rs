@@ -33,6 +33,8 @@ mod lanes;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod matrix;
 #[cfg(target_arch = "x86_64")]
+mod sources;
+#[cfg(target_arch = "x86_64")]
 mod table;
 #[cfg(target_arch = "x86_64")]
 mod tiles;

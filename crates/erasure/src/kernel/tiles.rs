@@ -2,7 +2,7 @@
 //! rows, stays in registers while a whole block goes by.
 //!
 //! Multiplying by lookups takes two registers for each element, and there are 16. With sources
-//! in registers, as in [`vector`](super::vector), two tables are loaded for every product; with a tile of the
+//! in registers, as in [`sources`](super::sources), two tables are loaded for every product; with a tile of the
 //! matrix there, each table is loaded once a block, and sources and sums, which are in the first-level cache, are
 //! loaded for each tile. For 2 by 2 elements and 32 bytes of both sources that is 22 instructions of arithmetic, four
 //! loads and two stores; with the sources in registers it would be
@@ -15,7 +15,8 @@
 
 use super::engine::Mad;
 use super::fetch::Fetch;
-use super::vector::{self, FACTOR_LEN_16, HALF, LINE_SIZE, Vector};
+use super::sources::{self, FACTOR_LEN_16};
+use super::vector::{HALF, LINE_SIZE, Vector};
 use crate::tower;
 
 /// Sources of a tile, where it has more than one row, and where it has one.
@@ -117,7 +118,7 @@ struct Plane {
 /// The processor has the instructions of `V`.
 #[inline(always)]
 pub(super) unsafe fn mad8<V: Vector>(mad: Mad<'_>) {
-    vector::check(&mad, mad.size, V::SIZE, 1);
+    sources::check(&mad, mad.size, V::SIZE, 1);
     let first = if mad.row_0_is_xor { First::Added } else { First::Multiplied };
     let acc = mad.acc.as_mut_ptr();
     let plane = Plane { size: mad.size, factor_len: 1, factor: 0, first, acc };
@@ -134,7 +135,7 @@ pub(super) unsafe fn mad8<V: Vector>(mad: Mad<'_>) {
 #[inline(always)]
 pub(super) unsafe fn mad16<V: Vector>(mad: Mad<'_>) {
     let (size, between) = (mad.size / 2, mad.stride / 3);
-    vector::check(&mad, between * 2 + size, tower::BLOCK_SIZE, FACTOR_LEN_16);
+    sources::check(&mad, between * 2 + size, tower::BLOCK_SIZE, FACTOR_LEN_16);
     let acc = mad.acc.as_mut_ptr();
     // The element 1 is a low byte of 1 and a high one of 0.
     let firsts = if mad.row_0_is_xor {

@@ -13,12 +13,12 @@ macro_rules! x86_engine {
             fn factor_len(field: Field) -> usize {
                 match field {
                     Field::Bytes => 1,
-                    Field::Tower => vector::FACTOR_LEN_16,
+                    Field::Tower => sources::FACTOR_LEN_16,
                 }
             }
 
             fn factors(field: Field, elements: &[u16], into: &mut [u64]) {
-                vector::factors::<$vector>(field, elements, into);
+                sources::factors::<$vector>(field, elements, into);
             }
 
             fn mad8(mad: Mad<'_>) {
@@ -33,8 +33,8 @@ macro_rules! x86_engine {
                             return;
                         }
                         match mad.width {
-                            Width::Narrow => vector::mad8::<$vector, NARROW>(mad),
-                            Width::Wide => vector::mad8::<$vector, WIDE>(mad),
+                            Width::Narrow => sources::mad8::<$vector, NARROW>(mad),
+                            Width::Wide => sources::mad8::<$vector, WIDE>(mad),
                         }
                     }
                 }
@@ -54,8 +54,8 @@ macro_rules! x86_engine {
                             return;
                         }
                         match mad.width {
-                            Width::Narrow => vector::mad16::<$vector, 1>(mad),
-                            Width::Wide => vector::mad16::<$vector, WIDE>(mad),
+                            Width::Narrow => sources::mad16::<$vector, 1>(mad),
+                            Width::Wide => sources::mad16::<$vector, WIDE>(mad),
                         }
                     }
                 }
@@ -67,7 +67,7 @@ macro_rules! x86_engine {
                 job.sources.len()
                     <= match job.field {
                         Field::Bytes => FEW,
-                        Field::Tower => vector::GROUP,
+                        Field::Tower => sources::GROUP,
                     }
             }
 
@@ -127,7 +127,7 @@ macro_rules! x86_engine {
                 #[target_feature(enable = $features)]
                 fn compiled(into: &mut [u8], from: &[u8]) {
                     // SAFETY: this function is compiled for the vector's instructions.
-                    unsafe { vector::copy_past::<$vector>(into, from) }
+                    unsafe { sources::copy_past::<$vector>(into, from) }
                 }
                 // SAFETY: as for `mad8`.
                 unsafe { compiled(into, from) }
@@ -162,7 +162,7 @@ macro_rules! x86_engine {
                 #[target_feature(enable = $features)]
                 fn compiled(acc: &[u8], into: &mut [u8]) {
                     // SAFETY: this function is compiled for the vector's instructions.
-                    unsafe { vector::fold16::<$vector>(acc, into) }
+                    unsafe { sources::fold16::<$vector>(acc, into) }
                 }
                 // SAFETY: as for `mad8`.
                 unsafe { compiled(acc, into) }
