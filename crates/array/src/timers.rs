@@ -101,7 +101,7 @@ impl Timers {
     /// When the next one goes off.
     pub(crate) fn next(&self) -> Option<Instant> {
         let read = self.reads.first().map(|&(at, _)| at);
-        read.into_iter().chain(self.duties.iter().copied().flatten()).min()
+        first_of([read, first_of(self.duties)])
     }
 
     /// Takes out a read whose time has come (T2).
@@ -120,6 +120,19 @@ impl Timers {
     pub(crate) fn has(&self, op: OpId) -> bool {
         self.at.contains_key(&op)
     }
+}
+
+/// The earliest of some times, if there is any.
+pub(crate) fn first_of<const N: usize>(times: [Option<Instant>; N]) -> Option<Instant> {
+    let mut first = None;
+    for at in times {
+        first = match (first, at) {
+            (Some(first), Some(at)) if first <= at => Some(first),
+            (first, None) => first,
+            (_, at) => at,
+        };
+    }
+    first
 }
 
 #[cfg(test)]

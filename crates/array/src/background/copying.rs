@@ -47,6 +47,7 @@ use crate::durable::membership::Why;
 use crate::event::ArrayEvent;
 use crate::journal::rules::Rule;
 use crate::ops::refused::PAUSE;
+use crate::timers::first_of;
 use crate::{Array, Moved, Stop};
 
 /// The journal gets this long to bring most of what it has for the drive to its place: what is not there is left as well.
@@ -352,24 +353,24 @@ impl Array {
         let again = self.core.copied.iter().flat_map(|copied| copied.inside.values());
         let again = again.filter_map(|coming| coming.again_at).min();
         let wanted = self.copies.wanted_back.iter().filter_map(|back| back.until).min();
-        [self.copying_at(now), wanted, again].into_iter().flatten().min()
+        first_of([self.copying_at(now), wanted, again])
     }
 
     fn copying_at(&self, now: Instant) -> Option<Instant> {
         let copying = self.copies.now.as_deref()?;
-        let silent_at = [self.coming_silent_at(), self.late_read_at()].into_iter().flatten().min();
+        let silent_at = first_of([self.coming_silent_at(), self.late_read_at()]);
         if let Phase::Flushing(until) = copying.phase {
-            return [Some(until).filter(|&at| at > now), silent_at].into_iter().flatten().min();
+            return first_of([Some(until).filter(|&at| at > now), silent_at]);
         }
         if !self.wants_copy() || !copying.steps.is_empty() {
             let mends_until = copying.mends_until.filter(|&at| at > now);
-            return [silent_at, mends_until].into_iter().flatten().min();
+            return first_of([silent_at, mends_until]);
         }
         let next_at = copying.tempo.next_at();
         let quiet_at = self.rebuild.asked_last().map(|last| last + ABOUT);
         let times = [Some(next_at), Some(copying.tempo.due_at()), quiet_at];
         let next = times.into_iter().flatten().filter(|&at| at > now).min();
-        [next, silent_at].into_iter().flatten().min()
+        first_of([next, silent_at])
     }
 
     /// When the new drive will have said nothing for too long.

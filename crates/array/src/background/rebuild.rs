@@ -46,6 +46,7 @@ use crate::journal::Journal;
 use crate::journal::rules::Rule;
 use crate::ops::fill::{Haste, Span};
 use crate::ops::locks::Access;
+use crate::timers::first_of;
 use crate::{Array, Moved, Op, Start, Stop};
 
 /// Steps under way while no clients are about, at most. Every drive is to have several commands inside: a drive that
@@ -247,7 +248,7 @@ impl Array {
         let due_at = rebuild.due_at;
         let due_at = (due_at > now && !rebuild.steps.is_empty()).then_some(due_at);
         let quiet_at = about.filter(|_| !rebuild.steps.is_empty());
-        [mark_at, step_at, due_at, quiet_at].into_iter().flatten().min()
+        first_of([mark_at, step_at, due_at, quiet_at])
     }
 
     fn wants_step(&self) -> bool {

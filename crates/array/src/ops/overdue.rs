@@ -18,6 +18,7 @@ use crate::durable::membership::Why;
 use crate::ops::read::{Answering, Wanted};
 use crate::ops::write::{Cause, Part};
 use crate::timers::Timer;
+use crate::timers::first_of;
 use crate::{Array, Moved, Op, Start};
 
 /// The most memory of writes that were given up and are still being carried out: 64 MiB.
@@ -26,7 +27,7 @@ const GIVEN_UP_MAX: Sectors = Sectors::new(1 << 14);
 impl Array {
     /// When a request, or an answer that is held, has waited for too long.
     pub(crate) fn answer_at(&self) -> Option<Instant> {
-        [self.give_up_op_at(), self.before_the_end(self.core.held_by())].into_iter().flatten().min()
+        first_of([self.give_up_op_at(), self.before_the_end(self.core.held_by())])
     }
 
     /// When the operation that came first has waited for too long.

@@ -15,6 +15,7 @@ use crate::drives::queue::End;
 use crate::journal::Journal;
 use crate::journal::rules::Rule;
 use crate::shape::Cell;
+use crate::timers::first_of;
 use crate::{Array, Moved, Stop};
 
 /// The most sectors of one read, unless a single write has more: 1 MiB.
@@ -249,7 +250,7 @@ impl Array {
         let idle = (0..count).map(DriveIdx::from_usize).filter(|&drive| self.could_check(drive));
         let idle = idle.map(|drive| self.idle_at(drive, settings.wait)).min();
         let pressed = self.pressing_drive().and_then(|_| self.pacer.next());
-        [idle, pressed].into_iter().flatten().min()
+        first_of([idle, pressed])
     }
 
     /// Whether a drive has something to be read, and can be read.
