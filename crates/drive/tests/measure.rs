@@ -9,11 +9,11 @@ use levelhead_block::{Command, Effort};
 use levelhead_drive::measure::{
     MeasureError, Measured, Measurement, Options, Read, Thoroughness, Wake,
 };
-use levelhead_drive::{CacheMode, Completion, Drive, Profile};
+use levelhead_drive::{CacheMode, Completion, Drive, Profile, Settings};
 use levelhead_stats::Streams;
 use levelhead_units::{Instant, Nanos, Sectors};
 
-use truth::{drive, drive_with, positioning, rate, read, run};
+use truth::{drive, drive_with, positioning, positioning_between, rate, read, run};
 
 const READ_MAX: Sectors = Sectors::new(256);
 
@@ -214,4 +214,45 @@ fn what_answers_at_once_is_asked_for_no_sector_past_its_end() {
         now = ended;
     }
     assert_eq!(measurement.finish().unwrap_err(), MeasureError::NoRotation);
+}
+
+/// In parts of the drive: from a sixty-fourth of it down to a few of its tracks.
+const SHORT_PARTS: [u64; 9] = [64, 256, 1_024, 2_133, 4_096, 8_000, 16_384, 32_768, 65_536];
+
+#[test]
+fn short_seeks_are_near_the_truth_though_heads_do_not_show() {
+    for make in [
+        "nearline-2tb",
+        "nearline-6tb",
+        "nearline-18tb",
+        "st2000dm006",
+        "barracuda",
+        "cheetah15k5",
+        "cheetah9lp",
+        "maxtor300g",
+    ] {
+        let profile = Profile::shipped(make).unwrap();
+        let size = profile.size().min(Sectors::new(64 << 18));
+        let settings = Settings { size: Some(size), cache: CacheMode::Off, ..Settings::PLAIN };
+        let mut drive = Drive::new(profile.clone(), settings, Streams::new(3), "drive/0").unwrap();
+        let measured = measure(&mut drive, Thoroughness::Quick, Nanos::from_micros(20));
+        let copy = Profile::parse(&measured.to_toml("copy")).unwrap();
+        let mut far_off = 0;
+        for part in SHORT_PARTS {
+            let distance = size.get() / part;
+            let at = |profile: &Profile| {
+                positioning_between(profile, size.min(profile.size()), &mut |rng| {
+                    let spread = (distance / 20).max(1_000);
+                    let near = rng.below(size.get() - distance - spread);
+                    [near, near + distance + rng.below(spread)]
+                })
+            };
+            let (found, truly) = (at(&copy), at(&profile));
+            // Where a seek turns from a switch of heads into a movement of the arm, two sectors as far apart as two others
+            // may lie in one cylinder or in two.
+            near(&format!("{make}, a {part}th of the drive"), found, truly, 0.25);
+            far_off += usize::from((found / truly - 1.0).abs() > 0.07);
+        }
+        assert!(far_off <= 2, "{make}: {far_off} of {} are off", SHORT_PARTS.len());
+    }
 }

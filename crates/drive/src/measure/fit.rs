@@ -247,6 +247,18 @@ pub(super) fn make_rise(seeks: &mut [Seek]) {
     }
 }
 
+/// Adds to the errors of the lengths that were put in between unlike ones. Some ways of such a length are as those of the
+/// one neighbour and some as those of the other; where they are fewer than a quarter, no quartile shows them, and
+/// the mean is off by up to a quarter of what lies between.
+pub(super) fn doubt(seeks: &mut [Seek], was_put_in: impl Fn(u64) -> bool) {
+    let times: Vec<f64> = seeks.iter().map(|seek| seek.positioning).collect();
+    for (at, seek) in seeks.iter_mut().enumerate().filter(|(_, seek)| was_put_in(seek.length)) {
+        let before = times[at] - times[at.saturating_sub(1)];
+        let after = times[(at + 1).min(times.len() - 1)] - times[at];
+        seek.error += before.max(after) / 4.0;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use levelhead_stats::Streams;

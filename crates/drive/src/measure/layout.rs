@@ -68,9 +68,15 @@ impl Layout {
         self.zones.last().map_or(0, |zone| zone.cylinder + zone.cylinders)
     }
 
-    /// The lengths of seeks to measure, rising, from one cylinder to nearly the whole stroke.
+    /// The lengths of seeks to measure, from one cylinder to nearly the whole stroke: rising, but for those that were put
+    /// in between.
     pub(super) fn lengths(&self) -> &[u64] {
         &self.lengths
+    }
+
+    /// Has one more length measured, as number `at`.
+    pub(super) fn put_in(&mut self, at: usize, length: u64) {
+        self.lengths.insert(at, length);
     }
 
     /// Sectors of a track of this cylinder.

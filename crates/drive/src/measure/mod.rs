@@ -164,6 +164,8 @@ pub struct Measurement {
     wakes_before: Wakes,
     /// How many stages were begun anew.
     repeats: u32,
+    /// Lengths that were put in between others.
+    put_in: Vec<u64>,
     end: Wake,
     /// The first stage, once it is over.
     streams: Option<Stage>,
@@ -231,6 +233,7 @@ impl Measurement {
             wakes: Wakes::default(),
             wakes_before: Wakes::default(),
             repeats: 0,
+            put_in: Vec::new(),
             end: options.end,
             streams: None,
             way: Way::Apart,
@@ -327,9 +330,10 @@ impl Measurement {
         let lateness = self.lateness();
         let Found { rates, rotation, rotation_error, skew, depths, layout, mut seeks } = self.found;
         let layout = layout.expect("it was made before the seeks");
+        seeks.sort_by_key(|seek| seek.length);
         fit::make_rise(&mut seeks);
         let size = self.size;
-        let measured = Measured {
+        let mut measured = Measured {
             size,
             rotation,
             rotation_error,
@@ -340,6 +344,8 @@ impl Measurement {
             layout,
             lateness,
         };
+        trust::leave_out(&mut measured);
+        fit::doubt(&mut measured.seeks, |length| self.put_in.contains(&length));
         Ok(measured)
     }
 
@@ -370,11 +376,44 @@ impl Measurement {
                 (Step::Random(at + 1), self.random(DEPTHS[at + 1]))
             }
             Step::Random(_) => (Step::Seeks(0), self.set_out(0)),
-            Step::Seeks(at) if at + 1 < self.lengths() => {
-                (Step::Seeks(at + 1), self.set_out(at + 1))
-            }
-            Step::Seeks(_) | Step::Done => (Step::Done, Stage::new(1, Vec::new())),
+            Step::Seeks(at) => self.after_seeks(at),
+            Step::Done => (Step::Done, Stage::new(1, Vec::new())),
         };
+    }
+
+    /// What comes after the seeks of length number `at`: those of a length between two that are unlike, or of the next one.
+    fn after_seeks(&mut self, at: usize) -> (Step, Stage) {
+        let next = at + 1;
+        if let Some(length) = self.between() {
+            let layout = self.found.layout.as_mut().expect("it is made before the seeks");
+            layout.put_in(next, length);
+            self.put_in.push(length);
+        }
+        if next < self.lengths() {
+            return (Step::Seeks(next), self.set_out(next));
+        }
+        (Step::Done, Stage::new(1, Vec::new()))
+    }
+
+    /// A short length between two neighbours whose times are unlike: between a few tracks and a few dozen a seek turns
+    /// from a switch of heads into a movement of the arm, and where it does is not known before.
+    fn between(&self) -> Option<u64> {
+        if self.put_in.len() >= PUT_IN_MAX {
+            return None;
+        }
+        let short = self.layout().cylinders() / 64;
+        let mut seeks = self.found.seeks.clone();
+        seeks.sort_by_key(|seek| seek.length);
+        let jump_and_middle = |pair: &[Seek]| {
+            let (near, far) = (pair[0], pair[1]);
+            let is_apart = far.length > (near.length + 1).max(near.length * 6 / 5);
+            let middle = (near.length as f64 * far.length as f64).sqrt().round() as u64;
+            let jump = far.positioning / near.positioning;
+            (far.length <= short && is_apart && jump > UNLIKE && !self.put_in.contains(&middle))
+                .then_some((jump, middle))
+        };
+        let pairs = seeks.windows(2).filter_map(jump_and_middle);
+        pairs.max_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, middle)| middle)
     }
 
     fn conclude(&mut self) -> Result<(), MeasureError> {
@@ -626,4 +665,8 @@ const COUNTED_MIN: u64 = 8;
 const SEEK_ERROR_MAX: f64 = 0.025;
 const _: () = assert!(SEEK_ERROR_MAX < trust::SEEK);
 /// How many seek lengths a usual drive has, for the progress before they are known.
-const SEEKS_ABOUT: u64 = 18;
+const SEEKS_ABOUT: u64 = 22;
+/// The most lengths that are put in between others.
+const PUT_IN_MAX: usize = 8;
+/// How many times as long as the one before a seek takes, for a length to be put in between.
+const UNLIKE: f64 = 1.08;

@@ -1,7 +1,7 @@
 //! Whether what was measured may be told: a figure that is not known well enough is none.
 
 use super::error::{Figure, MeasureError};
-use super::facts::Rate;
+use super::facts::{Rate, Seek};
 use super::lateness::{LATE_SHARE_SOME, Lateness};
 use super::measured::Measured;
 
@@ -42,6 +42,33 @@ pub(super) fn seek_error_max(share: f64) -> f64 {
     if share < SHORT * 0.99 { SEEK_SHORT } else { SEEK }
 }
 
+/// Leaves out the short seeks that are not known, but for the shortest: of two near sectors it depends on what is not known
+/// of the drive whether the arm moves at all, and their neighbours say nearly as much. On a machine that is too late to
+/// know them, longer ones are not known either.
+pub(super) fn leave_out(measured: &mut Measured) {
+    let seeks = std::mem::take(&mut measured.seeks);
+    let is_told = |(at, seek): &(usize, Seek)| {
+        let (error, most, share) = seek_error(measured, seek);
+        must_be_told(*at, share) || error <= most
+    };
+    measured.seeks = seeks.into_iter().enumerate().filter(is_told).map(|(_, seek)| seek).collect();
+}
+
+/// Whether nothing is told where this seek is not known: number `at`, over this share of the stroke.
+fn must_be_told(at: usize, share: f64) -> bool {
+    at == 0 || share >= SHORT * 0.99
+}
+
+/// The error of a seek as its part, the greatest that may be told, and the share of the stroke.
+fn seek_error(measured: &Measured, seek: &Seek) -> (f64, f64, f64) {
+    let stroke = measured.cylinders().saturating_sub(1).max(1) as f64;
+    let share = seek.length as f64 / stroke;
+    let least = SEEK_TIME.max(measured.sector() / 2.0);
+    // A seek that takes no time was found by a machine that is later than the seek is long.
+    let allowed = if seek.positioning > 0.0 { least / seek.positioning } else { 0.0 };
+    (seek.error / seek.positioning, seek_error_max(share).max(allowed), share)
+}
+
 /// Why there is no answer: what is not known on a machine that was late now and then is not the drive's fault.
 pub(super) fn reason(error: MeasureError, lateness: Option<&Lateness>) -> MeasureError {
     match (error, lateness) {
@@ -76,14 +103,11 @@ pub(super) fn check(measured: &Measured) -> Result<(), MeasureError> {
         let what = Figure::Rate { lba: rate.lba.get() };
         unsure(what, rate.error, rate.bytes_per_s, most)?;
     }
-    let stroke = measured.cylinders().saturating_sub(1).max(1) as f64;
-    for seek in &measured.seeks {
-        let share = seek.length as f64 / stroke;
-        let least = SEEK_TIME.max(measured.sector() / 2.0);
-        // A seek that takes no time was found by a machine that is later than the seek is long.
-        let allowed = if seek.positioning > 0.0 { least / seek.positioning } else { 0.0 };
-        let most = seek_error_max(share).max(allowed);
-        unsure(Figure::Seek { stroke: share }, seek.error, seek.positioning, most)?;
+    for (at, seek) in measured.seeks.iter().enumerate() {
+        let (_, most, share) = seek_error(measured, seek);
+        if must_be_told(at, share) {
+            unsure(Figure::Seek { stroke: share }, seek.error, seek.positioning, most)?;
+        }
     }
     for at in &measured.depths {
         unsure(Figure::Random { depth: at.depth }, at.error, at.per_s, RANDOM)?;
