@@ -22,7 +22,7 @@ pub struct Choice {
     /// How much of a source is in registers at a time.
     pub width: Width,
     /// How far ahead of its use a source is fetched, in bytes; 0 for not at all. With
-    /// [`Order::InTurn`] whole runs of 4 KiB are fetched, from one to 64 of them. With
+    /// [`Order::InTurn`] whole runs of 4 KiB are fetched, from one to 64 of them; by a transform, a coset's. With
     /// [`Order::Together`] only few sources mind the number: of many, the group that comes next is fetched.
     pub ahead: usize,
     /// How results are stored.
@@ -64,14 +64,15 @@ pub enum Class {
     One,
     /// Several results of up to 16 sources over GF(2^8): all redundancy of a stripe, a part of a codeword.
     Few,
-    /// More sources over GF(2^8), and up to five results.
+    /// More sources over GF(2^8), and up to five results, by no transform.
     Many,
-    /// More sources over GF(2^8), and more results.
+    /// More sources over GF(2^8), and more results, by no transform.
     ManyByMany,
-    /// Over the tower field.
+    /// Over the tower field, by no transform.
     Tower,
     /// Over either field, where a transform is less work for all results together than their elements one by
-    /// one: from five results or more, depending on the kernel.
+    /// one: with lookups from five results on over GF(2^8) and from four over the tower field, otherwise from 13 and
+    /// from six. The width makes no difference then, and of what is fetched ahead only whether anything is.
     Transform,
 }
 
@@ -234,16 +235,22 @@ impl Choice {
     }
 
     /// The same choice in one form: the width is that of sources in registers, and where a product takes
-    /// lookups, only sums of few sources side by side keep them there.
+    /// lookups, only sums of few sources side by side keep them there. A transform keeps none, and fetches a coset.
     fn with_what_matters(self, class: Class) -> Self {
         let keeps_sources = match (class, self.order) {
             (Class::One | Class::Few, Order::Together) => true,
             (Class::One | Class::Few, Order::InTurn)
-            | (Class::Many | Class::ManyByMany | Class::Tower | Class::Transform, _) => {
+            | (Class::Many | Class::ManyByMany | Class::Tower, _) => {
                 !self.kernel.multiplies_by_lookup()
             }
+            (Class::Transform, _) => false,
         };
-        Self { width: if keeps_sources { self.width } else { Width::Narrow }, ..self }
+        let ahead = match (class, self.ahead, self.order) {
+            (Class::Transform, 1.., Order::InTurn) => 16 * RUN,
+            (Class::Transform, 1.., Order::Together) => 512,
+            (_, ahead, _) => ahead,
+        };
+        Self { width: if keeps_sources { self.width } else { Width::Narrow }, ahead, ..self }
     }
 }
 
@@ -394,10 +401,14 @@ mod tests {
 
     #[test]
     fn lookups_are_not_compared_by_a_width_that_they_do_not_have() {
-        for class in [Class::Many, Class::ManyByMany, Class::Tower] {
+        for class in [Class::Many, Class::ManyByMany, Class::Tower, Class::Transform] {
             let is_narrow = |choice: &Choice| choice.width == Width::Narrow;
             assert!(Choice::candidates(Kernel::Avx2, class).iter().all(is_narrow));
-            assert!(!Choice::candidates(Kernel::Avx2Gfni, class).iter().all(is_narrow));
+            let is_transform = class == Class::Transform;
+            assert_eq!(
+                Choice::candidates(Kernel::Avx2Gfni, class).iter().all(is_narrow),
+                is_transform
+            );
         }
         let few = Choice::candidates(Kernel::Avx2, Class::Few);
         let is_wide_in_turn =

@@ -290,6 +290,29 @@ mod tests {
         }
     }
 
+    /// By the least number of rows for which each kernel takes a transform.
+    #[test]
+    fn transforms_are_taken_where_they_pay() {
+        if !cfg!(target_arch = "x86_64") {
+            return;
+        }
+        let least = |kernel, len: usize| {
+            let pays = |&rows: &usize| {
+                let code = Code::for_length(len, rows).unwrap();
+                code.transform(kernel, rows - 1, rows, code.data()).is_some()
+            };
+            (1..=32).find(pays).unwrap()
+        };
+        for (kernel, short, long) in
+            [(Kernel::Avx2, 5, 4), (Kernel::Avx2Gfni, 13, 6), (Kernel::Avx512Gfni, 13, 6)]
+        {
+            assert_eq!((least(kernel, 255), least(kernel, 1023)), (short, long), "{kernel}");
+        }
+        // Few sources are summed by themselves.
+        let code = Code::new(1_014, 9).unwrap();
+        assert!(code.transform(Kernel::Avx2, 8, 9, 16).is_none());
+    }
+
     #[test]
     fn a_code_that_cannot_be_is_refused_with_the_limit() {
         let error = |data, redundant| Code::new(data, redundant).unwrap_err().to_string();

@@ -38,9 +38,9 @@
 //! # Where symbols of the tower field are bytes
 //!
 //! Numbers below 256 are the field GF(2^8), and by them both bytes of an element are multiplied alike, whichever is
-//! which. `V` lies there, and with it the evaluation. Of the points up to 1023, `c + d Y` with `d` below 4, the
-//! first layers have `t` with `d` other than 0. But `s_1` takes such a point to GF(2^8) where `d` is 1,
-//! and `s_2` wherever `d` is below 4: from then on a coset's symbols are bytes.
+//! which. `V` lies there, and with it the evaluation. Of the points `u + v Y` up to 1023, where `v` is below 4, only layers
+//! 0 and 1 have multipliers outside GF(2^8): `s_1` takes a point there if `v` is below 2, and `s_2` if it is below 4. From layer 2
+//! on a coset's symbols are bytes.
 //!
 //! # References
 //!
@@ -83,7 +83,7 @@ pub(crate) struct Interpolation<'a> {
 /// Which of a coset's multipliers all lie in GF(2^8).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Within {
-    /// Those of the layers within runs of [`RUN`] symbols.
+    /// Those of the layers within runs of [`RUN`] symbols, but for the last layer of all.
     pub(crate) first: bool,
     /// All others.
     pub(crate) rest: bool,
@@ -100,7 +100,7 @@ pub(crate) struct Transform {
     /// For each coset the multipliers of its interpolation.
     cosets: Factors,
     within: Vec<Within>,
-    /// Those of the evaluation, as over GF(2^8).
+    /// The multipliers of the evaluation, as over GF(2^8).
     evaluation: Factors,
 }
 

@@ -92,6 +92,8 @@ pub(super) fn pass<E: Engine>(
         .rev()
         .find(|&n| columns.get(n) < transform.covered)
         .map_or(0, |last| last + 1);
+    // Few symbols lie in no coset, and a transform is only taken for more sources (`Code::transform`).
+    assert!(covered > 0, "some source lies in a coset");
     let mut gathered = Gathered::new(job, transformed, covered, 0);
     if choice.order == Order::InTurn && choice.ahead > 0 {
         let first = bytes.start..bytes.end.min(bytes.start + run_size);
@@ -161,5 +163,73 @@ pub(super) fn pass<E: Engine>(
         let part = Part { rows: rows.clone(), bytes: run.clone(), acc: &mut *acc, stride };
         add_together::<E>(choice, job, covered, part, || {});
         finish(run.clone(), Moment::Done(&Sums { form: Form::Symbols, acc, stride }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::choice::Choices;
+    use crate::code::Code;
+    use crate::kernel::accumulate;
+    use crate::kernel::engine::{Columns, Finish, Numbers};
+    use crate::kernels::Kernel;
+
+    /// All rows of a code, by its largest transform whether that pays for the kernel or not.
+    struct Transforms<'a>(&'a Code);
+
+    impl Columns for Transforms<'_> {
+        fn columns<'a>(
+            &'a self,
+            sources: Range<usize>,
+            rows: Range<usize>,
+            scratch: &'a mut [u16],
+        ) -> &'a [u16] {
+            self.0.columns(sources, rows, scratch)
+        }
+
+        fn row_0_is_xor(&self) -> bool {
+            true
+        }
+
+        fn transform(&self, _: Kernel, rows: Range<usize>, _: usize) -> Option<Transformed<'_>> {
+            let transform = self.0.largest_transform()?;
+            let rows = Numbers::From(rows.start);
+            Some(Transformed { transform, columns: Numbers::From(0), rows })
+        }
+    }
+
+    /// Every size over both fields, with multipliers in GF(2^8) and outside, whatever pays on this machine.
+    #[test]
+    fn every_transform_of_every_kernel_gives_what_the_definition_gives() {
+        for (data, redundant) in [
+            (40, 3),
+            (70, 7),
+            (230, 14),
+            (200, 24),
+            (300, 4),
+            (1_100, 4),
+            (700, 6),
+            (1_030, 12),
+            (600, 20),
+        ] {
+            let code = Code::new(data, redundant).unwrap();
+            let size = 128 + 64 * usize::from(code.field() == crate::fields::Field::Bytes);
+            let byte = |at: usize| (at.wrapping_mul(0x9e37_79b9) >> 11) as u8;
+            let bytes: Vec<u8> = (0..data * size).map(byte).collect();
+            let sources: Vec<&[u8]> = bytes.chunks_exact(size).collect();
+            let result = |kernel: Kernel| {
+                let mut rows = vec![vec![0x55; size]; redundant];
+                let mut into: Vec<&mut [u8]> = rows.iter_mut().map(Vec::as_mut_slice).collect();
+                let columns = Transforms(&code);
+                let job = Job { field: code.field(), columns: &columns, sources: &sources };
+                accumulate(&Choices::from(kernel), job, &mut into, Finish::Store);
+                rows
+            };
+            let naive = result(Kernel::Naive);
+            for kernel in Kernel::available() {
+                assert!(result(kernel) == naive, "{kernel}: {code:?}");
+            }
+        }
     }
 }

@@ -18,7 +18,6 @@ use super::lanes::{Bytes, Lane, OF_BYTES, OF_PAIRS, Pairs};
 use super::table::Table;
 use super::vector::{LINE_SIZE, Vector};
 use crate::fields::Field;
-use crate::tower;
 use crate::transform::RUN;
 
 /// Symbols of the largest transform.
@@ -57,7 +56,8 @@ unsafe fn layers<First: Lane, Rest: Lane>(coset: Coset<'_>) {
     assert!(coset.sources.iter().all(|source| source.is_empty() || end <= source.len()));
     assert!(size <= coset.zeros.len());
     assert!(size.is_multiple_of(First::SIZE) && size.is_multiple_of(Rest::SIZE));
-    assert!(size.is_multiple_of(block::<First>()) && start.is_multiple_of(block::<First>()));
+    assert!(size.is_multiple_of(First::BLOCK) && start.is_multiple_of(First::BLOCK));
+    assert!(size.is_multiple_of(Rest::BLOCK) && start.is_multiple_of(Rest::BLOCK));
     // The sums of a block may lie anywhere in those of a run, so the last ones may end early.
     assert!(size <= stride && count * stride + size <= coset.acc.len());
     let factors = coset.interpolation.factors;
@@ -91,11 +91,6 @@ unsafe fn layers<First: Lane, Rest: Lane>(coset: Coset<'_>) {
     }
 }
 
-/// Bytes in which a symbol's lanes repeat their pattern of addresses.
-const fn block<L: Lane>() -> usize {
-    if L::SIZE > L::FACTOR_LEN && L::FACTOR_LEN == OF_BYTES { 1 } else { tower::BLOCK_SIZE }
-}
-
 /// Where the bytes of a run begin, and what is fetched meanwhile.
 ///
 /// # Safety
@@ -114,30 +109,37 @@ unsafe fn run_of(coset: &Coset<'_>, run: usize) -> ([*const u8; RUN], Fetch<RUN>
     (sources, Fetch::new(&coset.ahead, coset.sources, run * RUN, coset.start, coset.size))
 }
 
-/// Bytes of a symbol that are worked on without a branch, and for which a share of what comes next is fetched.
+/// Bytes of a symbol for which a share of what comes next is fetched: a line of cache, or a lane that has more.
 const fn stretch<L: Lane>() -> usize {
     if L::SIZE > LINE_SIZE { L::SIZE } else { LINE_SIZE }
 }
 
-/// Does something for all lanes of a block, a [`stretch`] at a time, and something before each stretch.
+/// Fetches the share of what comes next that belongs to a stretch: of all, or of a half of it.
+///
+/// # Safety
+///
+/// The processor has the instructions of the lane.
+#[inline(always)]
+unsafe fn fetch<L: Lane>(ahead: &Fetch<RUN>, half: Option<usize>, at: usize) {
+    // SAFETY: by the caller.
+    unsafe {
+        match half {
+            None => ahead.fetch::<L::Of>(0..RUN, at, stretch::<L>()),
+            Some(half) => ahead.fetch_half::<L::Of>(half, at, stretch::<L>()),
+        }
+    }
+}
+
+/// Does something for all lanes of a block, and something before each [`stretch`].
 macro_rules! for_lanes {
     ($lane:ident, $size:expr, |$step:ident| $fetch:expr, $work:expr) => {{
-        let (size, mut first) = ($size, 0);
-        while first + stretch::<$lane>() <= size {
-            let $step = first;
-            $fetch;
-            let mut done = 0;
-            while done < stretch::<$lane>() {
-                let $step = first + done;
-                $work;
-                done += $lane::SIZE;
+        let mut $step = 0;
+        while $step < $size {
+            if $step % stretch::<$lane>() == 0 {
+                $fetch;
             }
-            first += stretch::<$lane>();
-        }
-        while first < size {
-            let $step = first;
             $work;
-            first += $lane::SIZE;
+            $step += $lane::SIZE;
         }
     }};
 }
@@ -169,12 +171,13 @@ unsafe fn lanes_at<L: Lane>(sources: &[*const u8; RUN], step: usize) -> [L; RUN]
 unsafe fn first_layers<L: Lane>(coset: &Coset<'_>, run: usize, table: Table, tile: *mut u8) {
     // SAFETY: as `layers` argues.
     unsafe {
-        // Half of what comes next is fetched here, the other half in the second step.
+        // Half of what comes next is fetched here and the other half in the second step, if that has as many places as
+        // there are runs.
         let half = (coset.sources.len() <= RUN * RUN).then_some(0);
         let (sources, ahead) = run_of(coset, run);
         let multipliers =
             [L::multiplier(table, 0), L::multiplier(table, 1), L::multiplier(table, 2)];
-        for_lanes!(L, coset.size, |step| L::fetch(&ahead, half, step, stretch::<L>()), {
+        for_lanes!(L, coset.size, |step| fetch::<L>(&ahead, half, step), {
             let [a, b, c, d] = lanes_at::<L>(&sources, step);
             let (a, b) = interpolated(a, b, multipliers[0]);
             let (c, d) = interpolated(c, d, multipliers[1]);
@@ -200,7 +203,7 @@ unsafe fn single<L: Lane>(coset: &Coset<'_>, table: Table, acc: *mut u8) {
     unsafe {
         let (sources, ahead) = run_of(coset, 0);
         let multipliers = multipliers::<L, RUN>(table);
-        for_lanes!(L, coset.size, |step| L::fetch(&ahead, None, step, stretch::<L>()), {
+        for_lanes!(L, coset.size, |step| fetch::<L>(&ahead, None, step), {
             let lanes = lanes_at::<L>(&sources, step);
             let acc = acc.add(L::offset(step));
             let plain = acc.add(RUN * coset.stride);
@@ -255,7 +258,7 @@ impl Sums<'_> {
             if RUNS <= RUN && place < RUNS {
                 ahead = run_of(self.coset, place).1;
             }
-            for_lanes!(L, size, |step| L::fetch(&ahead, Some(1), step, stretch::<L>()), {
+            for_lanes!(L, size, |step| fetch::<L>(&ahead, Some(1), step), {
                 let offset = L::offset(step);
                 let tile = self.tile.add(place * tile_stride + offset);
                 let mut lanes = [L::load(tile); RUNS];

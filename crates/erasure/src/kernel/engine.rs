@@ -289,7 +289,7 @@ pub(super) struct Evaluation<'a> {
     /// Binary logarithm of the size of the transform.
     pub(super) log: usize,
     pub(super) factors: FactorsRef<'a>,
-    /// The first rows, which are wanted.
+    /// One more than the highest row that is wanted.
     pub(super) row_count: usize,
     /// Bytes of the block.
     pub(super) size: usize,

@@ -26,10 +26,12 @@ const DOT_ROWS: usize = 4;
 pub(super) unsafe fn few8<V: Vector>(few: Few<'_, '_>) {
     // SAFETY: the caller has the instructions.
     unsafe {
-        match (few.job.sources, few.choice.stores, few.choice.width) {
-            (&[source], Stores::Cached, _) => soles8::<V>(few, source),
-            (_, _, Width::Narrow) => dots8::<V, 2>(few),
-            (_, _, Width::Wide) => dots8::<V, 4>(few),
+        // What is added to has been read, and is in the cache.
+        let is_cached = few.choice.stores == Stores::Cached || few.finish == Finish::Xor;
+        match (few.job.sources, few.choice.width) {
+            (&[source], _) if is_cached => soles8::<V>(few, source),
+            (_, Width::Narrow) => dots8::<V, 2>(few),
+            (_, Width::Wide) => dots8::<V, 4>(few),
         }
     }
 }
@@ -122,11 +124,9 @@ unsafe fn dot8<V: Vector, const M: usize, const B: usize>(dot: Dot<'_>, into: &m
     // SAFETY: vectors below `bytes.end` lie in all buffers (checked); there are `M` multipliers for each source
     // (checked).
     unsafe {
-        match (xor_count == 1, ahead > 0) {
-            (true, true) => step.all::<B, true, true>(bytes),
-            (true, false) => step.all::<B, true, false>(bytes),
-            (false, true) => step.all::<B, false, true>(bytes),
-            (false, false) => step.all::<B, false, false>(bytes),
+        match xor_count == 1 {
+            true => step.all::<B, true>(bytes),
+            false => step.all::<B, false>(bytes),
         }
     }
 }
@@ -214,8 +214,9 @@ impl Sole<'_> {
                 multipliers[m] = V::spread(*elements.get_unchecked(m) as u8);
             }
             let mut at = bytes.start;
-            if ahead > 0 {
-                while at + LINE_SIZE + ahead <= bytes.end {
+            let last = bytes.end.checked_sub(LINE_SIZE).and_then(|last| last.checked_sub(ahead));
+            if let Some(last) = last.filter(|_| ahead > 0) {
+                while at <= last {
                     V::prefetch(source.add(at + ahead));
                     for m in 0..M {
                         V::prefetch_to_write(outs[m].add(at + ahead));
@@ -304,22 +305,22 @@ struct Step<'a, V: Vector, const M: usize> {
 }
 
 impl<V: Vector, const M: usize> Step<'_, V, M> {
-    /// All vectors. `ONE`: the first row's elements are all 1. `AHEAD`: what comes next is fetched.
+    /// All vectors. `ONE`: the first row's elements are all 1.
     ///
     /// # Safety
     ///
     /// As [`dot8`] argues.
     #[inline(always)]
-    unsafe fn all<const B: usize, const ONE: bool, const AHEAD: bool>(&self, bytes: Range<usize>) {
+    unsafe fn all<const B: usize, const ONE: bool>(&self, bytes: Range<usize>) {
         let mut at = bytes.start;
         // SAFETY: by the caller.
         unsafe {
             while at + B * V::SIZE <= bytes.end {
-                self.vectors::<B, ONE, AHEAD>(at);
+                self.vectors::<B, ONE>(at);
                 at += B * V::SIZE;
             }
             while at < bytes.end {
-                self.vectors::<1, ONE, AHEAD>(at);
+                self.vectors::<1, ONE>(at);
                 at += V::SIZE;
             }
         }
@@ -331,7 +332,7 @@ impl<V: Vector, const M: usize> Step<'_, V, M> {
     ///
     /// As [`dot8`] argues.
     #[inline(always)]
-    unsafe fn vectors<const B: usize, const ONE: bool, const AHEAD: bool>(&self, at: usize) {
+    unsafe fn vectors<const B: usize, const ONE: bool>(&self, at: usize) {
         let &Self { sources, outs, finish, past, ahead, end, .. } = self;
         // SAFETY: by the caller.
         unsafe {
@@ -346,12 +347,12 @@ impl<V: Vector, const M: usize> Step<'_, V, M> {
             // Two at a time, since a branch for each would be a good part of the work.
             let (mut n, count) = (0, sources.len());
             while n + 2 <= count {
-                self.add::<B, ONE, AHEAD>(n, at, &mut sums);
-                self.add::<B, ONE, AHEAD>(n + 1, at, &mut sums);
+                self.add::<B, ONE>(n, at, &mut sums);
+                self.add::<B, ONE>(n + 1, at, &mut sums);
                 n += 2;
             }
             if n < count {
-                self.add::<B, ONE, AHEAD>(n, at, &mut sums);
+                self.add::<B, ONE>(n, at, &mut sums);
             }
             if past {
                 for m in 0..M {
@@ -361,7 +362,7 @@ impl<V: Vector, const M: usize> Step<'_, V, M> {
                 }
                 return;
             }
-            if AHEAD && ahead <= end - at - B * V::SIZE {
+            if ahead > 0 && ahead <= end - at - B * V::SIZE {
                 for m in 0..M {
                     for b in 0..B {
                         let out = outs[m].wrapping_add(at + b * V::SIZE);
@@ -383,7 +384,7 @@ impl<V: Vector, const M: usize> Step<'_, V, M> {
     ///
     /// As [`dot8`] argues, and there is a source `n`.
     #[inline(always)]
-    unsafe fn add<const B: usize, const ONE: bool, const AHEAD: bool>(
+    unsafe fn add<const B: usize, const ONE: bool>(
         &self,
         n: usize,
         at: usize,
@@ -397,9 +398,9 @@ impl<V: Vector, const M: usize> Step<'_, V, M> {
             for b in 1..B {
                 vectors[b] = V::load(source.add(b * V::SIZE));
             }
-            if AHEAD {
+            if self.ahead > 0 {
                 for b in 0..B {
-                    V::prefetch(source.wrapping_add(b * V::SIZE + self.ahead));
+                    V::prefetch(source.wrapping_add(b * V::SIZE).wrapping_add(self.ahead));
                 }
             }
             let mut prepared = [vectors[0].prepare(); B];

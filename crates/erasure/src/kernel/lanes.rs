@@ -4,22 +4,26 @@
 // Iterators would take closures, which are not compiled for the instructions of their function.
 #![allow(clippy::needless_range_loop)]
 
-use super::fetch::Fetch;
 use super::table::Table;
 use super::vector::{HALF, Vector};
 use crate::fields::Field;
 use crate::tower;
-use crate::transform::{RUN, factor_len};
+use crate::transform::factor_len;
 
 /// A vector of symbols: of bytes, or of pairs of them.
 ///
 /// # Safety
 ///
 /// Functions may be called only on a processor that has the instructions of the vector. `load` and
-/// `store` access [`SIZE`](Self::SIZE) bytes in a block of symbols that holds `at`.
-pub(super) trait Lane: Copy {
+/// `store` access [`SIZE`](Self::SIZE) bytes of a symbol, at the [`offset`](Self::offset) of a multiple of that, in blocks of
+/// [`BLOCK`](Self::BLOCK) bytes.
+pub(super) unsafe trait Lane: Copy {
+    /// The vector.
+    type Of: Vector;
     /// Bytes of a symbol in it.
     const SIZE: usize;
+    /// Bytes in which a symbol's lanes repeat their pattern of addresses.
+    const BLOCK: usize;
     /// Elements of a multiplier, as they lie in a table.
     const FACTOR_LEN: usize;
     /// A multiplier in registers, and a lane in the form that multiplying takes.
@@ -36,8 +40,6 @@ pub(super) trait Lane: Copy {
     unsafe fn prepare(self) -> Self::Prepared;
     /// `self + other * multiplier`.
     unsafe fn add_times(self, other: Self::Prepared, multiplier: Self::Multiplier) -> Self;
-    /// Fetches a share of what comes next: for [`Fetch::fetch`], or for half of it.
-    unsafe fn fetch(ahead: &Fetch<RUN>, half: Option<usize>, at: usize, count: usize);
 }
 
 /// Symbols as bytes, whose multipliers all lie in GF(2^8). In the table there are `LEN` elements for each, of
@@ -53,8 +55,11 @@ pub(super) struct Pairs<V>(V, V);
 pub(super) const OF_BYTES: usize = factor_len(Field::Bytes);
 pub(super) const OF_PAIRS: usize = factor_len(Field::Tower);
 
-impl<V: Vector, const LEN: usize> Lane for Bytes<V, LEN> {
+// SAFETY: `load` and `store` access `V::SIZE` bytes, and offsets are places as they are.
+unsafe impl<V: Vector, const LEN: usize> Lane for Bytes<V, LEN> {
+    type Of = V;
     const SIZE: usize = V::SIZE;
+    const BLOCK: usize = V::SIZE;
     const FACTOR_LEN: usize = LEN;
     type Multiplier = V::Spread;
     type Prepared = V::Prepared;
@@ -99,21 +104,13 @@ impl<V: Vector, const LEN: usize> Lane for Bytes<V, LEN> {
         // SAFETY: by the caller.
         Self(unsafe { self.0.xor(V::multiply(other, multiplier)) })
     }
-
-    #[inline(always)]
-    unsafe fn fetch(ahead: &Fetch<RUN>, half: Option<usize>, at: usize, count: usize) {
-        // SAFETY: by the caller.
-        unsafe {
-            match half {
-                None => ahead.fetch::<V>(0..RUN, at, count),
-                Some(half) => ahead.fetch_half::<V>(half, at, count),
-            }
-        }
-    }
 }
 
-impl<V: Vector> Lane for Pairs<V> {
+// SAFETY: `load` and `store` access `V::SIZE` bytes in both halves of a block.
+unsafe impl<V: Vector> Lane for Pairs<V> {
+    type Of = V;
     const SIZE: usize = 2 * V::SIZE;
+    const BLOCK: usize = tower::BLOCK_SIZE;
     const FACTOR_LEN: usize = OF_PAIRS;
     type Multiplier = [V::Spread; OF_PAIRS];
     type Prepared = [V::Prepared; 2];
@@ -175,17 +172,6 @@ impl<V: Vector> Lane for Pairs<V> {
                 self.0.xor3(V::multiply(low, c), V::multiply(high, ld)),
                 self.1.xor3(V::multiply(low, d), V::multiply(high, c_d)),
             )
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn fetch(ahead: &Fetch<RUN>, half: Option<usize>, at: usize, count: usize) {
-        // SAFETY: by the caller.
-        unsafe {
-            match half {
-                None => ahead.fetch::<V>(0..RUN, at, count),
-                Some(half) => ahead.fetch_half::<V>(half, at, count),
-            }
         }
     }
 }

@@ -192,18 +192,19 @@ pub(crate) fn accumulate(choices: &Choices, job: Job<'_>, into: &mut [&mut [u8]]
     });
 }
 
-/// The choice for a job by the count of its rows: that for transforms if the first pass over them is one.
+/// The choice for a job by the count of its rows: that for transforms if the first pass over them is one, by the kernel of
+/// that choice and by the one that would do without.
 pub(crate) fn choice_for(choices: &Choices, job: Job<'_>, row_count: usize) -> Choice {
     let source_count = job.sources.len();
-    let first_pass = 0..row_count.min(ROWS_MAX);
+    let choice = choices.get(Class::of(job.field, source_count, row_count));
+    let pays = |kernel| {
+        let first_pass = 0..row_count.min(ROWS_MAX);
+        job.columns.transform(kernel, first_pass, source_count).is_some()
+    };
     // Looking for a transform takes longer than some updates.
-    if source_count > FEW
-        && job.columns.transform(choices.transform.kernel, first_pass, source_count).is_some()
-    {
-        choices.transform
-    } else {
-        choices.get(Class::of(job.field, source_count, row_count))
-    }
+    let is_few = source_count <= FEW;
+    let is_transform = !is_few && pays(choices.transform.kernel) && pays(choice.kernel);
+    if is_transform { choices.transform } else { choice }
 }
 
 /// `into[computed[n]] = own sum + weights * (checks + their sums)`, block by block.

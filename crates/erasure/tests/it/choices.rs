@@ -40,10 +40,13 @@ fn choices(class: Class) -> Vec<Choice> {
     let mut choices = Vec::new();
     for kernel in Kernel::available() {
         choices.extend(Choice::candidates(kernel, class));
-        for (order, ahead) in
-            [(Order::InTurn, usize::MAX), (Order::InTurn, 1), (Order::Together, usize::MAX)]
-        {
-            let (width, stores) = (Width::Wide, Stores::Past);
+        for (order, ahead, stores) in [
+            (Order::InTurn, usize::MAX, Stores::Past),
+            (Order::InTurn, 1, Stores::Past),
+            (Order::Together, usize::MAX, Stores::Past),
+            (Order::Together, usize::MAX, Stores::Cached),
+        ] {
+            let width = Width::Wide;
             choices.push(Choice { kernel, order, width, ahead, stores });
         }
     }
@@ -97,6 +100,7 @@ fn check(class: Class, data: usize, redundant: usize, sizes: &[usize]) {
 fn every_choice_for_few_sources_gives_the_bytes_of_the_naive_kernel() {
     check(Class::One, 1, 1, &[0, 1, 64, 4096]);
     check(Class::One, 13, 1, &[1000, 4096]);
+    check(Class::Few, 1, 6, &[100, 4096]);
     check(Class::Few, 4, 2, &[200, 4096, 4096 + 72]);
     check(Class::Few, 15, 3, &[63, 4096]);
     check(Class::Few, 6, 7, &[1000]);
@@ -127,7 +131,7 @@ fn every_choice_for_a_transform_over_several_runs_gives_the_bytes_of_the_naive_k
 
 #[test]
 fn a_transform_whose_multipliers_leave_the_smaller_field_gives_the_bytes_of_the_naive_kernel() {
-    // Points up to 1023 leave it in the first layers alone, further ones in all.
+    // Points up to 1023 leave it in the first two layers alone, further ones in the third as well.
     check(Class::Transform, 1010, 9, &[256]);
     check(Class::Transform, 1200, 6, &[128]);
     check(Class::Transform, 1200, 4, &[128]);

@@ -6,9 +6,13 @@ use levelhead_erasure::{Code, Kernel};
 use crate::long::{choose, slices, slices_mut};
 use crate::oracle::Random;
 
-/// Codes with transforms of 8, 16 and 32, over both fields. In 220+30 the last data symbols have
-/// points among the redundant ones' and lie in no coset.
-const SHAPES: [(usize, usize); 9] = [
+/// Codes with transforms of 4, 8, 16 and 32, over both fields, where a product is two lookups. In 250+5 and 220+30 the last
+/// data symbols have points among the redundant ones' and lie in no coset.
+const SHAPES: [(usize, usize); 13] = [
+    (200, 5),
+    (250, 5),
+    (240, 8),
+    (400, 4),
     (220, 16),
     (190, 20),
     (220, 30),
