@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::core::OpId;
+use crate::ops::id::OpId;
 
 /// See the module.
 #[derive(Debug)]

@@ -4,13 +4,12 @@ use levelhead_drive::{Ecc, Faults, Profile, Rotations};
 use levelhead_fs::Update;
 use levelhead_fs::format::ladder::Ladder;
 use levelhead_planner::Code;
-use levelhead_planner::code::{Goal, lengths};
+use levelhead_planner::code::{Goal, least_redundant, lengths};
 use levelhead_planner::system::forced_failure_rate;
 use levelhead_stats::Streams;
 use levelhead_trace::FileWorkload;
 use levelhead_units::{Ratio, Sectors};
 
-use super::lec::least;
 use super::plan::{Cell, Measured};
 use crate::mounted::{Kinds, Mounted, MountedSettings, Room, SyncEnds};
 
@@ -26,6 +25,12 @@ const UNCODED: u16 = 1_000;
 
 /// Sectors of a block of kind B: pages and what is complementary to them. A group has whole ones.
 const BLOCK: u64 = 16;
+
+/// The code of this length with the least redundancy with which a group is lost no more often than [`TARGET`] says.
+pub(super) fn least(length: u64, failure_rate: f64) -> Result<Code, String> {
+    least_redundant(length, Goal { failure_rate, target: TARGET })
+        .ok_or_else(|| format!("no code of length {length} at {failure_rate:e}"))
+}
 
 /// How many redundant sectors groups of kind B have on a drive whose sectors fail with this probability without zeroes at their ends.
 fn forced(failure_rate: f64) -> Result<Ladder, String> {

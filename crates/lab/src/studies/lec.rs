@@ -1,10 +1,10 @@
 //! The studies of `[LEC17]`: the planner's closed forms beside the paper's numbers, and programs and updates on our filesystem.
 
 use levelhead_planner::capacity::{HIVEBENCH, PAGERANK, overhead_of_classes};
-use levelhead_planner::code::{Goal, least_redundant, least_redundant_for_data};
+use levelhead_planner::code::{Goal, least_redundant_for_data};
 use levelhead_planner::decode::DecodeTime;
 use levelhead_planner::sequential::{CaseTwo, Read, exact, papers_cases, without_code};
-use levelhead_planner::{Code, Law};
+use levelhead_planner::Law;
 use levelhead_units::Nanos;
 
 use self::hardware::TABLE_2;
@@ -12,6 +12,7 @@ use self::programs::FIG_9;
 use self::reads::WholeReads;
 use self::sizes::Drawn;
 use self::updates::FIG_11;
+use super::files::least;
 use super::{Bars, Drawing, Head, Row, Study, StudyPlan, Takes, Unit, Whose};
 
 mod hardware;
@@ -53,11 +54,6 @@ const CODES: [(f64, [(u64, u64); 2]); 4] = [
     (5e-3, [(9, 246), (19, 1004)]),
 ];
 const LENGTHS: [u64; 2] = [255, 1023];
-
-pub(super) fn least(length: u64, failure_rate: f64) -> Result<Code, String> {
-    least_redundant(length, Goal { failure_rate, target: 1e-6 })
-        .ok_or_else(|| format!("no code of length {length} at {failure_rate:e}"))
-}
 
 fn table_1() -> Result<StudyPlan, String> {
     let mut plan = StudyPlan::default();

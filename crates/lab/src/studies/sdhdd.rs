@@ -9,7 +9,8 @@ use levelhead_planner::system::{Capacities, forced_failure_rate, pages, redundan
 use levelhead_units::Nanos;
 
 use self::counted::{forced_rate, p_z_counted};
-use super::lec::{closed, least, p99};
+use super::files::least;
+use super::lec::{closed, p99};
 use super::{Ask, Bars, Drawing, Head, Row, Study, StudyPlan, Takes, Unit, Whose};
 
 mod counted;

@@ -8,7 +8,7 @@ use levelhead_planner::code::failure;
 use levelhead_stats::Streams;
 use levelhead_units::{Extent, Instant, Lba, Sectors};
 
-use super::super::lec::least;
+use super::super::files::least;
 use crate::studies::plan::{Cell, Measured};
 use crate::studies::{Ask, Bars, Drawing, Head, Row, Study, StudyPlan, Takes, Unit, Whose};
 

@@ -3,7 +3,7 @@
 use levelhead_planner::kinds::{Disk, Stored};
 use levelhead_planner::system::{forced_failure_rate, pages};
 
-use crate::studies::lec::least;
+use crate::studies::files::least;
 use crate::studies::{Bars, Drawing, Whose};
 
 pub(super) const DISK: Disk = Disk::PAPER;
