@@ -1,10 +1,10 @@
 //! The studies of `[LEC17]`: the planner's closed forms beside the paper's numbers, and programs and updates on our filesystem.
 
+use levelhead_planner::Law;
 use levelhead_planner::capacity::{HIVEBENCH, PAGERANK, overhead_of_classes};
 use levelhead_planner::code::{Goal, least_redundant_for_data};
 use levelhead_planner::decode::DecodeTime;
 use levelhead_planner::sequential::{CaseTwo, Read, exact, papers_cases, without_code};
-use levelhead_planner::Law;
 use levelhead_units::Nanos;
 
 use self::hardware::TABLE_2;
