@@ -36,7 +36,7 @@ impl Array {
     }
 
     /// When there is something to do of a kind.
-    pub(crate) fn due_at(&self, now: Instant, duty: Duty) -> Option<Instant> {
+    fn due_at(&self, now: Instant, duty: Duty) -> Option<Instant> {
         match duty {
             Duty::SendAgain => self.core.postponed_at(),
             Duty::Silence => first_of([self.core.drives.silence_at(), self.kept_waiting_at()]),

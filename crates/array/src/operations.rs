@@ -84,7 +84,7 @@ impl Array {
     }
 
     /// Lets a client's write join one that still waits for its stripes, if there is one next to it.
-    pub(crate) fn joins(&mut self, start: &Start, stripes: &Range<u64>) -> bool {
+    fn joins(&mut self, start: &Start, stripes: &Range<u64>) -> bool {
         let Start::Write(Cause::Client(parts)) = start else { return false };
         let ops = &self.ops;
         let may_join = |op| matches!(ops.get(op), Some(Op::Locked(Start::Write(Cause::Client(_)))));
@@ -98,7 +98,7 @@ impl Array {
         true
     }
 
-    pub(crate) fn start(&mut self, now: Instant, op: OpId, start: Start) {
+    fn start(&mut self, now: Instant, op: OpId, start: Start) {
         if let Start::Check(Scope::Mend { row }) = start
             && !self.is_in_place(row)
         {
@@ -169,7 +169,7 @@ impl Array {
     }
 
     /// A repair or a record that a drive does not store is no reason to do without one that the array needs.
-    pub(crate) fn is_spared(&self, state: &Sub, outcome: &Outcome) -> bool {
+    fn is_spared(&self, state: &Sub, outcome: &Outcome) -> bool {
         let may_fail = match state.purpose {
             Purpose::Op(op) => matches!(self.ops.get(op), Some(Op::Check(_) | Op::Mend(_))),
             Purpose::Ledger | Purpose::List => true,
@@ -198,7 +198,7 @@ impl Array {
     }
 
     /// Tells an operation how a command ended, if it is still in progress.
-    pub(crate) fn hand_over(&mut self, now: Instant, id: OpId, ended: Ended<'_>) {
+    fn hand_over(&mut self, now: Instant, id: OpId, ended: Ended<'_>) {
         let Ended { sub, state, buf, outcome } = ended;
         let unread = self.unread(id, state, outcome);
         let Some(op) = self.ops.get_mut(id) else {
