@@ -10,6 +10,8 @@
 //! | `clients` | requests that no client should send, two hundred clients at once, clients that read nothing | python3-libnbd |
 //! | `files` | suites of other projects over mounted filesystems | root, fio, stress-ng; users nobody and tests |
 //! | `guest` | file systems on arrays in a virtual machine, by the kernel's NBD client and the systemd unit | root, debootstrap, qemu-system-x86 |
+//! | `fleets` | made-up fleets of 200 million drive hours against the field's tables, and a thousand healthy groups in which no drive is to be found | |
+//! | `watch` | what a watch over a hundred drives costs, for ten minutes | |
 //! | `fleet` | the queries of `levelhead fleet sql` in DataFusion and DuckDB against the kernel, over 23 million drive hours | python3; for DuckDB its module duckdb, else it is left out |
 //! | `fuzz` | every fuzz target | a nightly toolchain |
 //!
@@ -75,6 +77,10 @@ enum Part {
     Files,
     /// File systems on arrays in a virtual machine
     Guest,
+    /// Made-up fleets against the field's tables, and healthy groups in which no drive is to be found
+    Fleets,
+    /// What a watch over a hundred drives costs
+    Watch,
     /// The fleet's queries in SQL engines
     Fleet,
     /// Every fuzz target
@@ -92,6 +98,8 @@ impl Part {
             Self::Clients => "clients",
             Self::Files => "files",
             Self::Guest => "guest",
+            Self::Fleets => "fleets",
+            Self::Watch => "watch",
             Self::Fleet => "fleet",
             Self::Fuzz => "fuzz",
         }
@@ -99,7 +107,13 @@ impl Part {
 
     fn needs(self) -> &'static [Need] {
         match self {
-            Self::Corruption | Self::Swarms | Self::Sequences | Self::Kernels | Self::Fuzz => &[],
+            Self::Corruption
+            | Self::Swarms
+            | Self::Sequences
+            | Self::Kernels
+            | Self::Fleets
+            | Self::Watch
+            | Self::Fuzz => &[],
             Self::Fio => &[Need { program: "fio", package: "fio" }],
             Self::Clients => &[Need { program: "nbdsh", package: "python3-libnbd" }],
             Self::Files => files::NEEDS,
@@ -167,6 +181,12 @@ fn run_part(root: &Path, part: Part, wish: &Wish) -> anyhow::Result<()> {
         }
         Part::Files => files::run(root, wish.seeds),
         Part::Guest => guest::run(root, wish.first, wish.mirror.as_deref()),
+        // Every test of the crate that is too long.
+        Part::Fleets => test(root, &["--package", "levelhead-fleet", "--lib"], "", &[]),
+        Part::Watch => {
+            let package = ["--package", "levelhead-cli", "--test", "it"];
+            test(root, &package, "watch::cost_", &[])
+        }
         Part::Fleet => fleet::run(root),
         Part::Fuzz => fuzz::run(root, wish.minutes, &wish.target),
     }

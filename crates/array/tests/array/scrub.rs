@@ -240,7 +240,7 @@ fn what_two_redundant_drives_locate_is_repaired_and_named_and_the_rest_is_told()
 
 /// 10^5 stripes.
 #[test]
-#[ignore = "a soak: cargo xtask soak"]
+#[ignore = "100,000 stripes: cargo xtask soak corruption"]
 fn soak_of_silent_corruption_repairs_nothing_wrongly() {
     check_all(250);
 }

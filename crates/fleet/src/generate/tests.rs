@@ -103,7 +103,7 @@ fn a_small_fleet_has_the_slowdowns_of_the_field() {
 }
 
 #[test]
-#[ignore = "200 million drive hours, which an optimised build makes in half a minute"]
+#[ignore = "200 million drive hours, which an optimised build makes in half a minute: cargo xtask soak fleets"]
 fn fleets_are_as_the_field_is() {
     for (kind, groups) in [(Kind::Disk, 900), (Kind::Ssd, 1531)] {
         let means = means(kind, groups, &[7, 8, 9, 10, 11]);

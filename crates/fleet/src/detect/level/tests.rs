@@ -47,7 +47,7 @@ fn healthy_groups_have_no_slow_drive() {
 }
 
 #[test]
-#[ignore = "half a minute: a thousand groups"]
+#[ignore = "half a minute for a thousand groups: cargo xtask soak fleets"]
 fn a_thousand_healthy_groups_have_at_most_one_false_drive_in_a_thousand() {
     let (count, drives) = false_ones(&GroupsOptions::HEALTHY, Options::FROZEN);
     eprintln!("{count} of {drives}");

@@ -1,0 +1,24 @@
+//! Arrays, drives and filesystems in virtual time: swarms, their canaries, and the studies.
+
+mod account;
+mod catch_up;
+mod conformance;
+mod crash;
+mod expected;
+mod files;
+mod load;
+mod mirrors;
+mod papers;
+mod planner_agrees;
+mod power;
+mod restarts;
+mod silent;
+mod studies;
+#[path = "../../../drive/tests/support/mod.rs"]
+mod support;
+mod swarm;
+mod tails;
+mod verified;
+mod verify;
+mod verify_isolated;
+mod zero_tails;

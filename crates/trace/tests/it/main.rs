@@ -1,0 +1,4 @@
+//! Traces: any bytes, and real ones.
+
+mod any_bytes;
+mod real_traces;
