@@ -14,16 +14,16 @@
 //!
 //! Only kernels with vectors are compared: the others have one way to go about it, and are far slower.
 
-use std::ops::Range;
 use std::time::Duration;
 
 use crate::choice::{Choice, Choices, Class, Place};
 use crate::code::Code;
 use crate::fields::Field;
 use crate::kernel;
-use crate::kernel::engine::{Columns, Finish, Job, Numbers, Transformed};
+use crate::kernel::engine::{Finish, Job};
 use crate::kernel::evict::evict;
 use crate::kernels::Kernel;
+use crate::operations::OneWay;
 
 /// By what part another choice has to be faster to be taken.
 const GAIN_MIN: f64 = 0.03;
@@ -156,37 +156,14 @@ impl Trial {
 
     fn run(&self, choice: Choice, pool: &mut [u8]) {
         let choices = Choices::from(choice);
+        let columns = OneWay { code: &self.code, by_transform: self.by_transform };
         for codeword in pool.chunks_exact_mut(self.size()) {
             let (sources, into) = codeword.split_at_mut(self.sources * SYMBOL_SIZE);
             let sources: Vec<&[u8]> = sources.chunks_exact(SYMBOL_SIZE).collect();
             let mut into: Vec<&mut [u8]> = into.chunks_exact_mut(SYMBOL_SIZE).collect();
-            let job = Job { field: self.code.field(), columns: &First(self), sources: &sources };
+            let job = Job { field: self.code.field(), columns: &columns, sources: &sources };
             kernel::accumulate(&choices, job, &mut into, Finish::Store);
         }
-    }
-}
-
-/// The first columns of a trial's code: by its transform, whether that pays or not, or by their elements alone.
-struct First<'a>(&'a Trial);
-
-impl Columns for First<'_> {
-    fn columns<'a>(
-        &'a self,
-        sources: Range<usize>,
-        rows: Range<usize>,
-        scratch: &'a mut [u16],
-    ) -> &'a [u16] {
-        self.0.code.columns(sources, rows, scratch)
-    }
-
-    fn row_0_is_xor(&self) -> bool {
-        true
-    }
-
-    fn transform(&self, _: Kernel, rows: Range<usize>, _: usize) -> Option<Transformed<'_>> {
-        let transform = self.0.code.largest_transform().filter(|_| self.0.by_transform)?;
-        let rows = Numbers::From(rows.start);
-        Some(Transformed { transform, columns: Numbers::From(0), rows })
     }
 }
 

@@ -212,6 +212,33 @@ impl Columns for FromColumn<'_> {
     }
 }
 
+/// The columns of a code from the first on, by its largest transform, whether that pays or not, or by their elements alone.
+pub(crate) struct OneWay<'a> {
+    pub(crate) code: &'a Code,
+    pub(crate) by_transform: bool,
+}
+
+impl Columns for OneWay<'_> {
+    fn columns<'a>(
+        &'a self,
+        sources: Range<usize>,
+        rows: Range<usize>,
+        scratch: &'a mut [u16],
+    ) -> &'a [u16] {
+        self.code.columns(sources, rows, scratch)
+    }
+
+    fn row_0_is_xor(&self) -> bool {
+        true
+    }
+
+    fn transform(&self, _: Kernel, rows: Range<usize>, _: usize) -> Option<Transformed<'_>> {
+        let transform = self.code.largest_transform().filter(|_| self.by_transform)?;
+        let rows = Numbers::From(rows.start);
+        Some(Transformed { transform, columns: Numbers::From(0), rows })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -172,32 +172,9 @@ mod tests {
     use crate::choice::Choices;
     use crate::code::Code;
     use crate::kernel::accumulate;
-    use crate::kernel::engine::{Columns, Finish, Numbers};
+    use crate::kernel::engine::Finish;
     use crate::kernels::Kernel;
-
-    /// All rows of a code, by its largest transform whether that pays for the kernel or not.
-    struct Transforms<'a>(&'a Code);
-
-    impl Columns for Transforms<'_> {
-        fn columns<'a>(
-            &'a self,
-            sources: Range<usize>,
-            rows: Range<usize>,
-            scratch: &'a mut [u16],
-        ) -> &'a [u16] {
-            self.0.columns(sources, rows, scratch)
-        }
-
-        fn row_0_is_xor(&self) -> bool {
-            true
-        }
-
-        fn transform(&self, _: Kernel, rows: Range<usize>, _: usize) -> Option<Transformed<'_>> {
-            let transform = self.0.largest_transform()?;
-            let rows = Numbers::From(rows.start);
-            Some(Transformed { transform, columns: Numbers::From(0), rows })
-        }
-    }
+    use crate::operations::OneWay;
 
     /// Every size over both fields, with multipliers in GF(2^8) and outside, whatever pays on this machine.
     #[test]
@@ -221,7 +198,7 @@ mod tests {
             let result = |kernel: Kernel| {
                 let mut rows = vec![vec![0x55; size]; redundant];
                 let mut into: Vec<&mut [u8]> = rows.iter_mut().map(Vec::as_mut_slice).collect();
-                let columns = Transforms(&code);
+                let columns = OneWay { code: &code, by_transform: true };
                 let job = Job { field: code.field(), columns: &columns, sources: &sources };
                 accumulate(&Choices::from(kernel), job, &mut into, Finish::Store);
                 rows
