@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use levelhead_block::{BufId, Combine, Command, Effort, Outcome, Place, Segment};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
-use super::records::{Keeps, Part, Stage};
+use super::records::{Keeps, Part};
+use super::runs::Stage;
 use super::settings::{Promise, Reach, VerifyMode};
 use super::state::{Flawed, Flaws, Sent};
 use crate::action::{Action, SubId};

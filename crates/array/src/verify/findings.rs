@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
 
-use super::records::{Part, Stage};
+use super::records::Part;
+use super::runs::Stage;
 use super::settings::{Promise, VerifyMode};
 use super::state::{Flawed, Mending};
 use crate::background::progress::{Blame, ScrubState};

@@ -56,5 +56,6 @@ pub(crate) mod findings;
 pub(crate) mod on_rings;
 pub(crate) mod promises;
 pub(crate) mod records;
+mod runs;
 pub(crate) mod settings;
 pub(crate) mod state;

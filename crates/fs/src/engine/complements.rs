@@ -17,7 +17,7 @@ use levelhead_block::{Buf, Piece};
 use levelhead_units::{Lba, SECTOR_SIZE, Sectors};
 
 use super::job::JobId;
-use super::reads::{Plan, Target};
+use super::plan::{Plan, Target};
 use super::{Attempted, Filesystem};
 use crate::attempt::{Attempt, Stop};
 use crate::format::extent::{CodingExtent, PagePlace, SplitPlace, Window};

@@ -20,6 +20,7 @@
 
 mod ahead;
 mod checkpoint;
+mod codes;
 mod commit;
 mod complements;
 mod deferred;
@@ -31,6 +32,7 @@ mod jobs;
 mod journal;
 mod mounting;
 mod places;
+mod plan;
 mod reads;
 mod reencode;
 mod repairs;
@@ -52,6 +54,7 @@ use levelhead_block::{
 use levelhead_units::{Extent, Instant, Lba, SECTOR_SIZE, Sectors};
 
 use self::checkpoint::Checkpoint;
+use self::codes::Codes;
 use self::commit::{Committing, Transaction};
 use self::deferred::Waiting;
 use self::early::EarlyPages;
@@ -61,7 +64,7 @@ use self::job::{Asking, Job, JobId};
 use self::journal::Journal;
 pub(crate) use self::journal::RECORDS;
 use self::mounting::Mounting;
-use self::reads::{Codes, PageRead};
+use self::reads::PageRead;
 use self::repairs::Repairs;
 use self::rewriting::Rewriting;
 use self::room::page_cost;

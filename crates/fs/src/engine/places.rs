@@ -16,7 +16,7 @@ use levelhead_block::{Buf, Durability, Piece, Reply};
 use levelhead_units::{Instant, Lba, Sectors};
 
 use super::job::{Job, JobId, PAGE};
-use super::reads::Plan;
+use super::plan::Plan;
 use super::reencode::{Sources, Way};
 use super::stale::{Due, Placing, StaleExtent};
 use super::{Attempted, Filesystem, Phase, Purpose, SubId, is_stored};

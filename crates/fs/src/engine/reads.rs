@@ -21,16 +21,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use levelhead_block::{Buf, Effort, Outcome, Piece, Reply};
-use levelhead_erasure::{Choices, Code, Symbol};
+use levelhead_erasure::Symbol;
 use levelhead_units::{Extent, Lba, Sectors};
 
 use super::deferred::Deferred;
 use super::job::{Asking, Job, JobId, PAGE};
+use super::plan::{Plan, Source, Target, zero_page};
 use super::{Attempted, Filesystem, Purpose, SubId};
 use crate::action::{Action, Event};
-use crate::attempt::{Attempt, Stop};
-use crate::format::extent::{CodingExtent, PagePlace, SplitPlace};
-use crate::format::inode::Inode;
+use crate::attempt::Stop;
+use crate::format::extent::CodingExtent;
 use crate::ops::extents::Pages;
 use crate::request::{Answer, Errno, What};
 use crate::sums::sum_of;
@@ -42,34 +42,6 @@ pub(super) const GAP_MAX: u64 = 64;
 /// The most sectors of one command: 16 MiB.
 const COMMAND_MAX: u64 = 4_096;
 
-/// Where a page of a file is.
-#[derive(Clone, Debug)]
-pub(super) enum Source {
-    Memory(Piece),
-    Zero,
-    Disk(Lba),
-    /// In two sectors of the disk, each of which may be in memory.
-    Parts(SplitPlace),
-}
-
-impl Source {
-    /// Where its first bytes are, if they are on the disk.
-    fn place(&self) -> Option<Lba> {
-        match self {
-            Self::Memory(_) | Self::Zero => None,
-            Self::Disk(lba) => Some(*lba),
-            Self::Parts(place) => Some(place.primary),
-        }
-    }
-}
-
-/// A sector that is wanted.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Target {
-    pub(super) sum: u32,
-    pub(super) extent: CodingExtent,
-}
-
 /// A sector that was computed from the rest of its codeword.
 struct Computed {
     lba: Lba,
@@ -77,22 +49,6 @@ struct Computed {
     extent: CodingExtent,
     /// All of its codeword that were bad.
     bad: Arc<Vec<Lba>>,
-}
-
-/// Pages of a file and where they are.
-#[derive(Debug, Default)]
-pub(super) struct Plan {
-    pub(super) sources: Vec<Source>,
-    pub(super) targets: BTreeMap<Lba, Target>,
-    /// Sectors that are in memory and have a part of a page.
-    pub(super) held: BTreeMap<Lba, Piece>,
-}
-
-impl Plan {
-    /// Whether something of it is on the disk alone.
-    fn wants_some(&self) -> bool {
-        self.targets.keys().any(|lba| !self.held.contains_key(lba))
-    }
 }
 
 /// Sectors on their way.
@@ -176,77 +132,6 @@ enum Stage {
     Around,
     Full,
     Done,
-}
-
-/// Codes that were made.
-#[derive(Debug, Default)]
-pub(super) struct Codes(BTreeMap<(u32, u8), Code>);
-
-impl Codes {
-    /// The code with this many data and redundant symbols.
-    pub(super) fn get(&mut self, data: u32, redundant: u8) -> &Code {
-        self.0.entry((data, redundant)).or_insert_with(|| {
-            Code::new(data as usize, redundant.into()).expect("the ladder's codes exist")
-        })
-    }
-
-    /// Computes what is redundant in a coding extent. `data` is all its data sectors, `into` all its redundant ones.
-    pub(super) fn encode(
-        &mut self,
-        choices: Choices,
-        extent: &CodingExtent,
-        data: &[&[u8]],
-        into: &mut [u8],
-    ) {
-        if extent.redundant == 0 {
-            return;
-        }
-        let depth = usize::from(extent.depth);
-        let mut rows: Vec<Option<&mut [u8]>> = into.chunks_mut(PAGE as usize).map(Some).collect();
-        for word in 0..extent.words() {
-            let of_word: Vec<&[u8]> =
-                data.iter().skip(word as usize).step_by(depth).copied().collect();
-            let mut redundant: Vec<&mut [u8]> = (0..usize::from(extent.redundant))
-                .map(|row| {
-                    rows[row * depth + word as usize].take().expect("each row is of one word")
-                })
-                .collect();
-            let code = self.get(of_word.len() as u32, extent.redundant);
-            code.encode(choices, &of_word, &mut redundant).expect("one buffer for each symbol");
-        }
-    }
-}
-
-impl Attempt<'_> {
-    /// Where pages of a file are, on the disk or nowhere.
-    pub(super) fn plan(&mut self, number: u64, inode: &Inode, pages: Pages) -> Result<Plan, Stop> {
-        let mut plan = Plan::default();
-        let windows = self.windows(number, inode, pages, usize::MAX)?;
-        let mut page = pages.from;
-        for mapped in windows {
-            plan.sources.extend((page..mapped.page).map(|_| Source::Zero));
-            let extent = mapped.window.extent;
-            for place in mapped.window.places() {
-                let (sectors, source) = match place {
-                    PagePlace::Whole(lba) => ([Some(lba), None], Source::Disk(lba)),
-                    PagePlace::Split(place) => {
-                        ([Some(place.primary), Some(place.complement)], Source::Parts(place))
-                    }
-                };
-                let mut is_written = false;
-                for lba in sectors.into_iter().flatten() {
-                    if let Some(sum) = self.sum(lba)? {
-                        plan.targets.insert(lba, Target { sum, extent });
-                        is_written = true;
-                    }
-                }
-                plan.sources.push(if is_written { source } else { Source::Zero });
-            }
-            page = mapped.end();
-        }
-        plan.sources.extend((page..pages.to).map(|_| Source::Zero));
-        Ok(plan)
-    }
 }
 
 impl Filesystem {
@@ -758,9 +643,4 @@ impl Filesystem {
             }
         }
     }
-}
-
-/// A page that was never written.
-pub(super) fn zero_page() -> Piece {
-    Piece::zeroes(Sectors::new(1)).remove(0)
 }

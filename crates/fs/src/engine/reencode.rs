@@ -14,7 +14,8 @@ use levelhead_units::Lba;
 
 use super::Filesystem;
 use super::job::PAGE;
-use super::reads::{GAP_MAX, Target};
+use super::plan::Target;
+use super::reads::GAP_MAX;
 use crate::format::extent::{CodingExtent, WordSymbol};
 use crate::settings::Update;
 

@@ -18,7 +18,7 @@ use levelhead_units::{Instant, Lba, Nanos};
 
 use super::files::{Early, Page};
 use super::job::{Job, JobId, RewrittenPart};
-use super::reads::{Plan, Source};
+use super::plan::{Plan, Source};
 use super::{Attempted, Filesystem, Phase};
 use crate::action::{Action, Event};
 use crate::format::extent::CodingExtent;

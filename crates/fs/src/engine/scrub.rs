@@ -18,7 +18,7 @@ use levelhead_block::{Effort, Outcome, Reply};
 use levelhead_units::{Extent, Lba, Sectors};
 
 use super::job::{Job, JobId};
-use super::reads::{Plan, Target};
+use super::plan::{Plan, Target};
 use super::{Attempted, Filesystem, Purpose, SubId};
 use crate::action::{Action, Event};
 use crate::attempt::{Attempt, Stop, broken};

@@ -9,7 +9,7 @@ use levelhead_units::{Instant, Sectors};
 use super::files::{Early, Page};
 use super::flush::DirectWrite;
 use super::job::{Asking, Job, JobId, PAGE, later};
-use super::reads::{Plan, zero_page};
+use super::plan::{Plan, zero_page};
 use super::room::DIRTY_MAX;
 use super::{Attempted, Filesystem};
 use crate::attempt::Stop;
