@@ -27,7 +27,7 @@ pub(crate) fn caught<T>(run: impl FnOnce() -> T) -> thread::Result<T> {
 }
 
 #[test]
-fn panic_that_is_waited_for_is_caught_and_the_next_is_told() {
+fn panic_that_is_waited_for_is_caught_and_nothing_is_waited_for_after_it() {
     assert!(caught(|| panic!("not told")).is_err());
     assert!(!IS_EXPECTED.get());
     assert_eq!(caught(|| caught(|| 5).ok()).unwrap(), Some(5));
