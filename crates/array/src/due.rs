@@ -39,7 +39,7 @@ impl Array {
     fn due_at(&self, now: Instant, duty: Duty) -> Option<Instant> {
         match duty {
             Duty::SendAgain => self.core.postponed_at(),
-            Duty::Silence => first_of([self.core.drives.silence_at(), self.kept_waiting_at()]),
+            Duty::Silence => self.silence_due_at(),
             Duty::Answer => self.answer_at(),
             Duty::Probe => self.core.drives.probe_at(),
             Duty::Journal => {

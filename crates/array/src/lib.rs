@@ -53,6 +53,7 @@ pub mod offline;
 mod operations;
 mod ops;
 pub mod policy;
+mod server_clock;
 mod settings;
 mod shape;
 mod timers;
@@ -83,6 +84,7 @@ pub use durable::{damaged, membership, missed, quorum, reserve, superblock};
 pub use event::{ArrayEvent, Ending, Event, Flaw};
 pub use levelhead_block::{BufId, Combine, Place, RequestId, Segment};
 pub use policy::{Again, AnswerWhen, Assisted, First, Late, Plan, Policy, Surplus, tau};
+pub use server_clock::ServerClock;
 pub use settings::{Content, JournalSettings, Left, Settings};
 pub use shape::redundancy::{Redundancy, Term};
 pub use shape::{Area, Cell, DriveCounts, Family, Layout, Parity, Row, Spec, SpecError};
@@ -158,6 +160,8 @@ pub struct Array {
     arrived: BTreeMap<OpId, Instant>,
     /// When it was last looked for drives that are silent or keep changes waiting.
     looked: Instant,
+    /// Until when no drive is declared unresponsive or failed for its silence (S5, S6).
+    spared_until: Instant,
     /// Drives that kept a write or a flush waiting then for as long as makes a drive lost.
     kept_waiting: DriveSet,
     timers: Timers,
@@ -248,6 +252,7 @@ impl Array {
             outstanding: 0,
             arrived: BTreeMap::new(),
             looked: Instant::ZERO,
+            spared_until: Instant::ZERO,
             kept_waiting: DriveSet::EMPTY,
             timers: Timers::default(),
         };
@@ -446,6 +451,13 @@ impl Array {
     /// How long it waits for a drive, where there is a limit.
     pub fn patience(&self) -> Option<Patience> {
         self.core.drives.patience()
+    }
+
+    /// The server did not run for a while, as its [`ServerClock`] has found: drives may have completed commands that it
+    /// has not seen yet. To be called before anything else of this turn.
+    pub fn handle_standstill(&mut self, now: Instant) {
+        self.spare_drives(now);
+        self.set_timers(now);
     }
 
     /// A drive's own account of itself.

@@ -1,9 +1,13 @@
 //! The real clock, as the cores see it.
 
+use std::cell::Cell;
 use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{self, Duration};
 
+use levelhead_array::ServerClock;
 use levelhead_units::{Instant, Nanos};
 
 /// Lets this thread wake up from its waits as soon as they are over. Without it the kernel takes up to 50 microseconds more
@@ -36,9 +40,72 @@ pub(crate) fn stay_awake_until(due: time::Instant) {
     }
 }
 
-/// Time since the array was started. Copies agree.
+/// The machine's monotonic time since the array was started. Copies agree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock(time::Instant);
+
+/// The longest that an engine with commands under way waits at a time, so that a standstill cannot hide in a wait.
+const WAIT_MAX: Nanos = Nanos::from_millis(100);
+
+/// The time in which the engine ran ([`ServerClock`]), which is the only time that its array sees.
+#[derive(Debug)]
+pub(crate) struct ServerTime {
+    machine: Clock,
+    clock: Cell<ServerClock>,
+    stamps: Stamps,
+}
+
+/// The same time for other threads, as of the engine's last reading.
+#[derive(Clone, Debug)]
+pub(crate) struct Stamps {
+    machine: Clock,
+    /// [`ServerClock::stopped`], in nanoseconds.
+    stopped: Arc<AtomicU64>,
+}
+
+impl ServerTime {
+    pub(crate) fn new(machine: Clock) -> Self {
+        let stamps = Stamps { machine, stopped: Arc::default() };
+        Self { machine, clock: Cell::default(), stamps }
+    }
+
+    pub(crate) fn stamps(&self) -> Stamps {
+        self.stamps.clone()
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.change(|clock| clock.read(self.machine.now()))
+    }
+
+    /// How long to wait now, for something that is due at `deadline`. The next reading follows that wait.
+    pub(crate) fn plan_wait(&self, deadline: Instant, is_busy: bool) -> Nanos {
+        let now = self.now();
+        let wait = deadline.saturating_since(now);
+        let wait = if is_busy { wait.min(WAIT_MAX) } else { wait };
+        self.change(|clock| clock.plan_wait(wait));
+        wait
+    }
+
+    /// Whether the engine did not run for a while since the last call.
+    pub(crate) fn take_standstill(&self) -> bool {
+        self.change(ServerClock::take_standstill)
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut ServerClock) -> T) -> T {
+        let mut clock = self.clock.get();
+        let result = change(&mut clock);
+        self.clock.set(clock);
+        self.stamps.stopped.store(clock.stopped().get(), Ordering::Relaxed);
+        result
+    }
+}
+
+impl Stamps {
+    pub(crate) fn now(&self) -> Instant {
+        let stopped = Nanos::new(self.stopped.load(Ordering::Relaxed));
+        Instant::ZERO + self.machine.now().saturating_since(Instant::ZERO + stopped)
+    }
+}
 
 impl Clock {
     pub(crate) fn start() -> Self {

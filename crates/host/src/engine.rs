@@ -53,7 +53,7 @@ use self::control::Recording;
 use self::inbox::{Inbox, Inlet};
 use self::own::{Own, Rest, Tag};
 use self::replacing::{Comeback, Ready};
-use crate::clock::Clock;
+use crate::clock::ServerTime;
 use crate::error::HostError;
 use crate::event_log::{EventLog, LostMember, NumberedEvent};
 use crate::gate::Gate;
@@ -108,7 +108,7 @@ enum To {
 
 /// What an engine is made of.
 pub(crate) struct Parts {
-    pub(crate) clock: Clock,
+    pub(crate) time: ServerTime,
     pub(crate) array: Array,
     pub(crate) buffers: Buffers,
     /// How redundancy is computed, and what that rests on.
@@ -198,16 +198,26 @@ impl Engine {
         let _open = OpenAtEnd(Arc::clone(&self.parts.gate), Arc::clone(&self.parts.log));
         self.carry_out();
         loop {
+            self.tell_standstill();
             self.tick();
             if let Some(ending) = self.ending {
                 return self.end(ending);
             }
-            let wait = self.parts.clock.until(self.deadline());
+            let is_busy = !(self.requests.is_empty() && self.parts.array.is_quiet());
+            let wait = self.parts.time.plan_wait(self.deadline(), is_busy);
             if let Some(input) = self.parts.own.wait(inbox, wait.into()) {
                 self.handle(input);
             }
             self.handle_more(inbox);
             self.handle_own();
+        }
+    }
+
+    /// Tells the array that the engine itself did not run, before it hears what time it is.
+    fn tell_standstill(&mut self) {
+        let now = self.now();
+        if self.parts.time.take_standstill() {
+            self.parts.array.handle_standstill(now);
         }
     }
 
@@ -240,7 +250,7 @@ impl Engine {
     }
 
     pub(crate) fn now(&self) -> Instant {
-        self.parts.clock.now()
+        self.parts.time.now()
     }
 
     fn handle(&mut self, input: Input) {

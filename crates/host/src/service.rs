@@ -23,7 +23,7 @@ use levelhead_units::{DriveIdx, Nanos, Sectors};
 
 use crate::assemble::Assembled;
 use crate::backend::Io;
-use crate::clock::Clock;
+use crate::clock::{Clock, ServerTime, Stamps};
 use crate::devices::erc::FastFail;
 use crate::engine::inbox::{self, Inlet};
 use crate::engine::own::Rest;
@@ -81,7 +81,7 @@ struct Inner {
     size: Sectors,
     /// What drives are set to work with.
     launch: Launch,
-    clock: Clock,
+    stamps: Stamps,
     gate: Arc<Gate>,
     log: Arc<EventLog>,
     inputs: Inlet<Input>,
@@ -137,8 +137,10 @@ impl Assembled {
         let (inputs, inbox) = inbox::open(bell);
         let buffers = Buffers::new(options.arithmetic.choices);
         let log = Arc::new(EventLog::default());
+        let time = ServerTime::new(clock);
+        let stamps = time.stamps();
         let mut parts = Parts {
-            clock,
+            time,
             array,
             buffers,
             arithmetic: options.arithmetic,
@@ -163,8 +165,16 @@ impl Assembled {
             .map_err(|error| HostError::new(format!("cannot start a thread: {error}")))?;
         let engine = handle.thread().id();
         let thread = Mutex::new(Some(Thread { handle, rest }));
-        let handle =
-            ArrayHandle(Arc::new(Inner { size, launch, clock, gate, log, inputs, engine, thread }));
+        let handle = ArrayHandle(Arc::new(Inner {
+            size,
+            launch,
+            stamps,
+            gate,
+            log,
+            inputs,
+            engine,
+            thread,
+        }));
         // What the array says of its start is in the log before any client comes.
         handle.command(|_| Ok(()))?;
         Ok(handle)
@@ -353,7 +363,7 @@ impl Inner {
     /// Sends a request that is no larger than a piece.
     fn send(&self, request: Request, done: Done) {
         let asker = if self.is_engine() { Asker::MustGoOn } else { Asker::MayWait };
-        let submitted = self.clock.now();
+        let submitted = self.stamps.now();
         let kind = if request.command.is_write() { Kind::Change } else { Kind::Look };
         let permit = self.gate.enter(request.command.payload(), kind, asker);
         let pending = Pending::new(request.command, submitted, done, permit);

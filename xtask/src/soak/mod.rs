@@ -7,6 +7,7 @@
 //! | `sequences` | a filesystem's images at every command of every sequence of one operation and of two | |
 //! | `kernels` | every kernel of the decoder in a drive against the one that defines them, over a thousand frames | |
 //! | `fio` | servers that are killed under fio and under clients that keep book, on four layouts; every other one reads back what it has written | fio |
+//! | `pauses` | a server that is stopped under fio for longer than a drive may be unresponsive, twenty times | fio |
 //! | `clients` | requests that no client should send, two hundred clients at once, clients that read nothing | python3-libnbd |
 //! | `files` | suites of other projects over mounted filesystems | root, fio, stress-ng; users nobody and tests |
 //! | `guest` | file systems on arrays in a virtual machine, by the kernel's NBD client and the systemd unit | root, debootstrap, qemu-system-x86 |
@@ -71,6 +72,8 @@ enum Part {
     Kernels,
     /// Servers killed under fio
     Fio,
+    /// Servers stopped for longer than a drive may be unresponsive
+    Pauses,
     /// Requests that no client should send, and clients that read nothing
     Clients,
     /// Suites of other projects over mounted filesystems
@@ -95,6 +98,7 @@ impl Part {
             Self::Sequences => "sequences",
             Self::Kernels => "kernels",
             Self::Fio => "fio",
+            Self::Pauses => "pauses",
             Self::Clients => "clients",
             Self::Files => "files",
             Self::Guest => "guest",
@@ -114,7 +118,7 @@ impl Part {
             | Self::Fleets
             | Self::Watch
             | Self::Fuzz => &[],
-            Self::Fio => &[Need { program: "fio", package: "fio" }],
+            Self::Fio | Self::Pauses => &[Need { program: "fio", package: "fio" }],
             Self::Clients => &[Need { program: "nbdsh", package: "python3-libnbd" }],
             Self::Files => files::NEEDS,
             Self::Fleet => &[Need { program: "python3", package: "python3" }],
@@ -174,6 +178,10 @@ fn run_part(root: &Path, part: Part, wish: &Wish) -> anyhow::Result<()> {
         Part::Fio => {
             let package = ["--package", "levelhead-cli", "--test", "soak"];
             test(root, &package, "soak_fio", &[("KILLS", wish.kills.to_string())])
+        }
+        Part::Pauses => {
+            let package = ["--package", "levelhead-cli", "--test", "soak"];
+            test(root, &package, "soak_pauses", &[])
         }
         Part::Clients => {
             let package = ["--package", "levelhead-cli", "--test", "soak"];

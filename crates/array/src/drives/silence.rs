@@ -20,6 +20,14 @@
 //!   [`Patience::lost`], is lost under the same conditions. So a write that could do without it is not given up.
 //! - S4. A drive with nothing but a ring of the journal is lost as soon as it is silent and waited for, if another such
 //!   drive is not: every write waits for it, and no data is lost with it.
+//! - S5. At most one drive fails at one look: the next one may fail [`ServerClock::STEP_MAX`] later, if it has completed
+//!   nothing by then.
+//! - S6. Time in which the server did not run counts against no drive ([`ServerClock`]). After a standstill no drive is
+//!   declared unresponsive or failed for its silence before the server has looked for completed commands for
+//!   [`ServerClock::STEP_MAX`].
+//!
+//! [`ServerClock`]: crate::ServerClock
+//! [`ServerClock::STEP_MAX`]: crate::ServerClock::STEP_MAX
 
 use levelhead_units::{Instant, Nanos};
 

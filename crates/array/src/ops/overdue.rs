@@ -19,7 +19,7 @@ use crate::ops::read::{Answering, Wanted};
 use crate::ops::write::{Cause, Part};
 use crate::timers::Timer;
 use crate::timers::first_of;
-use crate::{Array, Moved, Op, Start};
+use crate::{Array, Moved, Op, ServerClock, Start};
 
 /// The most memory of writes that were given up and are still being carried out: 64 MiB.
 const GIVEN_UP_MAX: Sectors = Sectors::new(1 << 14);
@@ -78,6 +78,29 @@ impl Array {
         among.iter().filter(waits).collect()
     }
 
+    /// When to look next for drives that complete nothing, or keep a change waiting.
+    pub(crate) fn silence_due_at(&self) -> Option<Instant> {
+        let next = first_of([self.core.drives.silence_at(), self.kept_waiting_at()]);
+        let spared = Some(self.spared_until).filter(|&until| until > self.looked);
+        // One that is known to be overdue may still have to fail.
+        let again = spared.filter(|_| !self.overdue().is_empty());
+        first_of([next.map(|at| at.max(self.spared_until)), again])
+    }
+
+    /// No drive is declared unresponsive, or failed for its silence, before the server has looked for what the drives
+    /// have completed (S5, S6 of [`silence`](crate::drives::silence)).
+    pub(crate) fn spare_drives(&mut self, now: Instant) {
+        self.spared_until = now + ServerClock::STEP_MAX;
+    }
+
+    /// Drives that have been silent, or have kept a change waiting, for too long.
+    fn overdue(&self) -> DriveSet {
+        let journals = self.core.layout.spec().journal_drives();
+        let silent = self.core.drives.silent().and(journals);
+        let overdue = self.core.drives.overdue().or(self.kept_waiting).or(silent);
+        overdue.without(self.core.drives.away())
+    }
+
     /// Looks for drives that are silent. Reads do not count on those that have just become so.
     pub(crate) fn look_for_silence(&mut self, now: Instant) {
         self.looked = now;
@@ -103,19 +126,19 @@ impl Array {
 
     /// Loses one of the drives that have been silent for too long, if a write, a flush or the ledger waits for it.
     pub(crate) fn lose_overdue(&mut self, now: Instant) -> Moved {
+        if now < self.spared_until {
+            return Moved::No; // S5, S6
+        }
         if !self.kept_waiting.is_empty() {
             // What they were waited for may have ended since.
             let reachable = self.core.drives.reachable();
             self.kept_waiting = self.find_kept_waiting(now, self.kept_waiting.and(reachable));
         }
-        let journals = self.core.layout.spec().journal_drives();
-        let silent = self.core.drives.silent().and(journals);
-        let overdue = self.core.drives.overdue().or(self.kept_waiting).or(silent);
-        let overdue = overdue.without(self.core.drives.away());
-        let Some(drive) = overdue.iter().find(|&drive| self.may_lose(drive)) else {
+        let Some(drive) = self.overdue().iter().find(|&drive| self.may_lose(drive)) else {
             return Moved::No;
         };
         self.lose(now, drive, Why::Silent);
+        self.spare_drives(now);
         assert!(!self.core.has_failed(), "S1: drive {drive} was needed");
         Moved::Yes
     }

@@ -116,6 +116,33 @@ impl fmt::Display for Mishap {
     }
 }
 
+/// The server itself does not run for a while: it is stopped, frozen or starved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Standstill {
+    /// The place in the list of the request that it has just been sent.
+    pub(super) after: usize,
+    /// How long, from 0.1 s to 10 h.
+    pub(super) gap: Nanos,
+}
+
+impl Standstill {
+    /// None in half of the runs, and up to three in the others.
+    fn draw(seed: u64) -> Vec<Self> {
+        let mut rng = Streams::new(seed).stream("tails/standstills");
+        let count = rng.below(2) * (1 + rng.below(3));
+        let mut standstills: Vec<Self> = (0..count)
+            .map(|_| {
+                let after = rng.below(READS_MIN) as usize;
+                // Each power of ten is as likely as any other one.
+                let millis = 100.0 * 360_000.0_f64.powf(rng.unit());
+                Self { after, gap: Nanos::from_millis(millis as u64) }
+            })
+            .collect();
+        standstills.sort_by_key(|standstill| standstill.after);
+        standstills
+    }
+}
+
 /// What an array is, but for its troubles: it decides what it carries.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Shape {
@@ -141,6 +168,7 @@ pub(super) struct Script {
     /// In percent of what the array carries without the bad drives.
     pub(super) load: u64,
     pub(super) mishaps: Vec<Mishap>,
+    pub(super) standstills: Vec<Standstill>,
     pub(super) care: Care,
     profile: Arc<Profile>,
     rng: Rng,
@@ -155,6 +183,9 @@ impl fmt::Display for Script {
             "{spec}, {journal}, {cache:?}, {reads} % reads of {sizes:?} sectors at {load} %"
         )?;
         mishaps.iter().try_for_each(|mishap| write!(f, "; {mishap}"))?;
+        for Standstill { after, gap } in &self.standstills {
+            write!(f, "; server stopped for {:.1} s after request {after}", gap.as_secs_f64())?;
+        }
         write!(f, "{}", self.care)
     }
 }
@@ -193,6 +224,7 @@ impl Script {
             cache,
             load: 10 + rng.below(51),
             mishaps,
+            standstills: Standstill::draw(seed),
             care: Care::draw(seed),
             profile: Arc::new(Profile::parse(DRIVE).expect("the drive is possible")),
             rng,

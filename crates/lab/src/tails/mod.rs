@@ -6,7 +6,7 @@
 //!                                                             +--> the same array without them --> B times p99
 //! ```
 //!
-//! Bad drives are slow, hang, retry, fail or lie about flushes; there are never more of them than the layout can lose.
+//! The server itself stands still now and then, with commands under way. Bad drives are slow, hang, retry, fail or lie about flushes; there are never more of them than the layout can lose.
 //! The load is 10 to 60 % of what the array carries without them, in spells with pauses between.
 //!
 //! # Invariants
@@ -17,6 +17,7 @@
 //! - Y4. The 99th percentile of the reads is at most [`TIMES_MAX`] times that of the same requests on the array without
 //!   the bad drives.
 //! - Y5. While a drive hangs no read waits longer than [`WAIT_MAX`], if it does not on the array without that drive.
+//! - Y6. A standstill of the server (0.1 s to 10 h) costs no drive its place: only a drive that hangs fails for its silence.
 //!
 //! A read of a stripe that is being written waits for that write, and a write waits for a slow drive where the array has
 //! no journal, or too few other drives for its records (as `raid1`). Whether what breaks Y4 or Y5 is such a read is
@@ -85,6 +86,8 @@ pub enum Planted {
     Twice,
     /// Drives flip bits as they store sectors.
     Flips,
+    /// The server takes time in which it did not run for time in which the drives were silent.
+    Unnoticed,
     /// The array is asked hundreds of times what it was asked once.
     Crowd,
 }
@@ -237,10 +240,12 @@ impl Swarm {
         let size =
             World::new(&script.degraded(Content::Absent)).expect("the world is possible").size();
         let arrivals = script.arrivals(size, carried * script.load as f64 / 100.0);
-        let events = Events { mishaps: &script.mishaps, care: script.care, planted: aim.planted };
+        let standstills = &script.standstills;
+        let (care, planted) = (script.care, aim.planted);
+        let events = Events { mishaps: &script.mishaps, standstills, care, planted };
         let with = pass::run(&troubled, &arrivals, events).map_err(How::Wrong)?;
         let degraded = script.degraded(Content::Carried);
-        let without = pass::run(&degraded, &arrivals, Events::NONE);
+        let without = pass::run(&degraded, &arrivals, Events::of_server(standstills));
         let without =
             without.map_err(|what| How::Wrong(format!("without the bad drives: {what}")))?;
         judge(script, &arrivals, &with, &without)?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use levelhead_array::membership::Why;
 use levelhead_array::{Answer, Budget, Patience, RequestId, ScrubState};
 use levelhead_block::{Buf, Command, Durability, Effort, Outcome, ZeroTail};
 use levelhead_trace::{Arrival, Kind};
@@ -9,7 +10,7 @@ use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos, SECTOR_SIZE, Sector
 
 use super::Planted;
 use super::care::{self, Care};
-use super::draw::Mishap;
+use super::draw::{Mishap, Standstill};
 use crate::{World, WorldSettings};
 
 /// The longest time that anything may take once no request comes any more.
@@ -68,12 +69,16 @@ struct Pass<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Events<'a> {
     pub(super) mishaps: &'a [Mishap],
+    pub(super) standstills: &'a [Standstill],
     pub(super) care: Care,
     pub(super) planted: Planted,
 }
 
-impl Events<'_> {
-    pub(super) const NONE: Self = Self { mishaps: &[], care: Care::NONE, planted: Planted::None };
+impl<'a> Events<'a> {
+    /// What happens to the server, and nothing else.
+    pub(super) const fn of_server(standstills: &'a [Standstill]) -> Self {
+        Self { mishaps: &[], standstills, care: Care::NONE, planted: Planted::None }
+    }
 }
 
 /// Sends all requests, while the drives hang as the mishaps say and the array is cared for, and lets it come to rest.
@@ -86,7 +91,7 @@ pub(super) fn run(
     arrivals: &[Arrival],
     events: Events<'_>,
 ) -> Result<Outcomes, String> {
-    let Events { mishaps, mut care, planted } = events;
+    let Events { mishaps, standstills, mut care, planted } = events;
     let mut world = World::new(settings).map_err(|error| error.to_string())?;
     world.be_patient(Patience::DEFAULT);
     world.work_in_background(Budget::DEFAULT);
@@ -111,16 +116,24 @@ pub(super) fn run(
         span: Nanos::ZERO,
     };
     let mut hangs = hangs.into_iter().peekable();
+    let mut standstills = standstills.iter().peekable();
+    let mut resumed = Instant::ZERO;
     for (index, arrival) in arrivals.iter().enumerate() {
         while let Some((from, until, drive)) = hangs.next_if(|hang| hang.0 <= arrival.at) {
+            let from = from.max(resumed);
             pass.run_until(from)?;
-            pass.world.stall(from, drive, until);
+            pass.world.stall(from, drive, until.max(from));
         }
-        pass.run_until(arrival.at)?;
-        care.take(&mut pass.world, arrival.at, (index * 100 / arrivals.len()) as u64);
-        pass.send(index as u64, *arrival)?;
+        let at = arrival.at.max(resumed);
+        pass.run_until(at)?;
+        care.take(&mut pass.world, at, (index * 100 / arrivals.len()) as u64);
+        pass.send(index as u64, Arrival { at, ..*arrival })?;
+        while let Some(standstill) = standstills.next_if(|one| one.after == index) {
+            resumed = pass.stand_still(at.max(resumed), standstill.gap)?;
+        }
     }
     pass.come_to_rest()?;
+    pass.check_losses(mishaps)?;
     if care.corrupts {
         let bad = mishaps.iter().map(|mishap| mishap.drive).collect();
         pass.corrupted = care::corrupt_and_scrub(&mut pass.world, settings.seed, bad)?;
@@ -136,6 +149,29 @@ impl Pass<'_> {
             self.check()?;
         }
         Ok(())
+    }
+
+    /// The server does not run for a while; when it goes on.
+    fn stand_still(&mut self, at: Instant, gap: Nanos) -> Result<Instant, String> {
+        if self.planted == Planted::Unnoticed {
+            self.world.stand_still_unnoticed(at, gap);
+        } else {
+            self.world.stand_still(at, gap);
+        }
+        self.check()?;
+        Ok(self.world.server_time())
+    }
+
+    /// Y6.
+    fn check_losses(&self, mishaps: &[Mishap]) -> Result<(), String> {
+        let hangs = |drive| mishaps.iter().any(|one| one.drive == drive && !one.hangs.is_empty());
+        let mut losses = self.world.losses().iter();
+        match losses.find(|&&(drive, why)| why == Why::Silent && !hangs(drive)) {
+            Some((drive, _)) => {
+                Err(format!("Y6: drive {drive} failed for a silence of the server"))
+            }
+            None => Ok(()),
+        }
     }
 
     fn send(&mut self, index: u64, Arrival { at, kind, extent }: Arrival) -> Result<(), String> {

@@ -25,7 +25,7 @@ impl World {
         self.carry_out(now);
         for drive in std::mem::take(&mut self.stirred).iter() {
             let bay = &mut self.drives[drive.as_usize()];
-            let due = bay.drive.deadline().map(|at| at.max(now));
+            let due = bay.drive.deadline().map(|at| self.clock.of(at).max(now));
             if let Some(at) = due
                 && bay.wake.is_none_or(|wake| at < wake)
             {
@@ -160,10 +160,10 @@ impl World {
             return;
         }
         if !bay.hangs {
-            bay.drive.handle_submit(now, sub.0, command, origin);
+            bay.drive.handle_submit(self.clock.machine_time(now), sub.0, command, origin);
         }
         if !bay.is_connected {
-            bay.drive.handle_power_cut(now); // Ends it at once.
+            bay.drive.handle_power_cut(self.clock.machine_time(now)); // Ends it at once.
         }
         if self.bytes.is_some() {
             bay.inside.insert(sub, submit);
@@ -218,7 +218,8 @@ impl World {
         if let Some(bytes) = &mut self.bytes
             && bytes.has_unwritten(drive)
         {
-            bytes.destage(drive, &self.drives[drive.as_usize()].drive.unwritten(now));
+            let at = self.clock.machine_time(now);
+            bytes.destage(drive, &self.drives[drive.as_usize()].drive.unwritten(at));
         }
     }
 

@@ -7,15 +7,16 @@ use levelhead_array::{Array, NewMember, NotReplaced, Promise, Settings, SubId};
 use levelhead_block::{BlockDevice, Outcome};
 use levelhead_bytes::GARBAGE;
 use levelhead_drive::Drive;
-use levelhead_units::{DriveIdx, Extent, Instant, Lba};
+use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos};
 
 use super::bay::Bay;
-use super::{Event, World};
+use super::{Event, HEALTH_INTERVAL, World};
 
 impl World {
     /// A drive stops answering.
     pub fn kill(&mut self, now: Instant, drive: DriveIdx) {
-        self.drives[drive.as_usize()].drive.handle_death(now);
+        let at = self.clock.machine_time(now);
+        self.drives[drive.as_usize()].drive.handle_death(at);
         self.collect(now, drive);
         self.run_until_quiet(now);
     }
@@ -34,7 +35,7 @@ impl World {
         self.stirred = self.stirred.with(drive);
         let bay = &mut self.drives[drive.as_usize()];
         bay.hangs = true;
-        bay.drive.handle_power_cut(now);
+        bay.drive.handle_power_cut(self.clock.machine_time(now));
         while bay.drive.poll().is_some() {}
         while bay.drive.poll_aftermath().is_some() {}
         if let Some(bytes) = &mut self.bytes {
@@ -62,12 +63,61 @@ impl World {
         self.destage(now, drive);
         let bay = &mut self.drives[drive.as_usize()];
         bay.is_connected = false;
-        bay.drive.handle_power_cut(now);
+        bay.drive.handle_power_cut(self.clock.machine_time(now));
         if let Some(bytes) = &mut self.bytes {
             bytes.lose_power_of(drive);
         }
         self.collect(now, drive);
         self.run_until_quiet(now);
+    }
+
+    /// The server does not run for `gap` of the machine's time, while the drives complete what they have inside. Then it
+    /// looks at what is due with time, and after that at what was completed, which is the worst order.
+    pub fn stand_still(&mut self, now: Instant, gap: Nanos) {
+        self.miss(now, gap, Nanos::ZERO);
+    }
+
+    /// The same, and the server's clock takes the gap for time in which it ran: a canary.
+    pub fn stand_still_unnoticed(&mut self, now: Instant, gap: Nanos) {
+        self.miss(now, gap, gap);
+    }
+
+    fn miss(&mut self, now: Instant, gap: Nanos, planned: Nanos) {
+        assert!(now <= self.next_at(), "{now:?} is past the next event");
+        let from = self.clock.machine_time(now);
+        let until = from + gap;
+        for bay in &mut self.drives {
+            while let Some(at) = bay.drive.deadline().filter(|&at| at <= until) {
+                bay.drive.handle_timeout(at);
+            }
+            bay.wake = None; // It comes sooner by the time that the server has missed.
+        }
+        self.stir_all();
+        self.clock.plan_wait(from - Instant::ZERO); // A world looks at its clock here alone.
+        self.clock.read(from);
+        self.clock.plan_wait(planned);
+        let now = self.clock.read(until);
+        self.skip_to(now);
+        if self.clock.take_standstill() {
+            self.array.handle_standstill(now);
+        }
+        self.array.handle_timeout(now);
+        self.run_until_quiet(now);
+        for idx in 0..self.drives.len() {
+            self.collect(now, DriveIdx::from_usize(idx));
+        }
+        self.run_until_quiet(now);
+    }
+
+    /// The events until then that the server has missed.
+    fn skip_to(&mut self, now: Instant) {
+        while self.next_at() <= now {
+            match self.events.pop() {
+                Some((_, Event::Wake(_))) | None => {}
+                Some((_, Event::Timer)) => self.timer = None,
+                Some((at, Event::Health)) => self.events.push(at + HEALTH_INTERVAL, Event::Health),
+            }
+        }
     }
 
     /// Whether a drive hangs or is not connected, until the next start.
@@ -84,7 +134,7 @@ impl World {
         for idx in 0..self.drives.len() {
             self.destage(now, DriveIdx::from_usize(idx));
             let bay = &mut self.drives[idx];
-            bay.drive.handle_power_cut(now);
+            bay.drive.handle_power_cut(self.clock.machine_time(now));
             bay.forget();
         }
         self.stir_all();

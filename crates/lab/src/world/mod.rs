@@ -1,4 +1,7 @@
 //! One array over modelled drives, in virtual time.
+//!
+//! The time of a world is that of the array's server ([`ServerClock`]). Drives live in the machine's time, which is ahead
+//! of it by the time in which the server stood still ([`World::stand_still`]).
 
 mod actions;
 mod bay;
@@ -11,7 +14,7 @@ use std::sync::Arc;
 use levelhead_array::membership::Why;
 use levelhead_array::{
     Answer, Area, Array, ArrayEvent, Blame, BufId, Content, DriveEvent, Ending, Patience,
-    RebuildWish, Refusal, RequestId, Settings, VerifySettings,
+    RebuildWish, Refusal, RequestId, ServerClock, Settings, VerifySettings,
 };
 use levelhead_block::{Buf, Command, Memory};
 use levelhead_bytes::Caching;
@@ -44,6 +47,7 @@ pub struct World {
     makes: Makes,
     /// Drives that came into the places of others.
     pub(crate) replaced: u64,
+    pub(super) clock: ServerClock,
     /// What is written on the members for the next start, where the array keeps books.
     pub(crate) shelf: Option<Shelf>,
     events: EventQueue<Event>,
@@ -139,6 +143,7 @@ impl World {
                 drives: settings.drives.clone(),
             },
             replaced: 0,
+            clock: ServerClock::default(),
             shelf: None,
             events,
             bytes,
@@ -169,6 +174,11 @@ impl World {
     /// The time of the last event.
     pub fn now(&self) -> Instant {
         self.events.now()
+    }
+
+    /// The time of the last reading of the server's clock, at a standstill.
+    pub(crate) fn server_time(&self) -> Instant {
+        self.clock.last()
     }
 
     /// How many events there have been: ends of drives' commands and looks at their health.
@@ -282,7 +292,8 @@ impl World {
                 if bay.wake == Some(now) {
                     bay.wake = None;
                 }
-                bay.drive.handle_timeout(now);
+                let at = self.clock.machine_time(now);
+                self.drives[drive.as_usize()].drive.handle_timeout(at);
                 self.collect(now, drive);
                 self.run_until_quiet(now);
             }
@@ -294,8 +305,9 @@ impl World {
                 self.run_until_quiet(now);
             }
             Event::Health => {
+                let at = self.clock.machine_time(now);
                 for (idx, bay) in self.drives.iter().enumerate() {
-                    self.array.handle_health(DriveIdx::from_usize(idx), bay.drive.health(now));
+                    self.array.handle_health(DriveIdx::from_usize(idx), bay.drive.health(at));
                 }
                 self.events.push(now + HEALTH_INTERVAL, Event::Health);
             }

@@ -78,6 +78,8 @@ fn answers_that_never_come_and_wrong_bytes_and_long_queues_are_noticed() {
     seeds_to_find("an answer that comes twice", twice, |how| says(how, "answered twice"));
     let flips = planted(Planted::Flips);
     seeds_to_find("flipped bits", flips, |how| says(how, "other bytes than were written"));
+    let unnoticed = planted(Planted::Unnoticed);
+    seeds_to_find("a standstill that counts against drives", unnoticed, |how| says(how, "Y6"));
     let crowd = planted(Planted::Crowd);
     seeds_to_find("queues without bound", crowd, |how| says(how, "commands, more than"));
 }
