@@ -11,6 +11,8 @@
 //! | `clients` | requests that no client should send, two hundred clients at once, clients that read nothing | python3-libnbd |
 //! | `files` | suites of other projects over mounted filesystems | root, fio, stress-ng; users nobody and tests |
 //! | `guest` | file systems on arrays in a virtual machine, by the kernel's NBD client and the systemd unit | root, debootstrap, qemu-system-x86 |
+//! | `pages` | pages of reports with a planted fault each | chromium |
+//! | `rtl` | the erasure engine in hardware: planted faults, two codes under every tool; all eight: `cargo xtask rtl` | iverilog, verilator, yosys |
 //! | `fleets` | made-up fleets of 200 million drive hours against the field's tables, and a thousand healthy groups in which no drive is to be found | |
 //! | `watch` | what a watch over a hundred drives costs, for ten minutes | |
 //! | `fleet` | the queries of `levelhead fleet sql` in DataFusion and DuckDB against the kernel, over 23 million drive hours | python3; for DuckDB its module duckdb, else it is left out |
@@ -80,6 +82,10 @@ enum Part {
     Files,
     /// File systems on arrays in a virtual machine
     Guest,
+    /// Pages of reports with a planted fault each
+    Pages,
+    /// The erasure engine in hardware: planted faults, and two codes under every tool
+    Rtl,
     /// Made-up fleets against the field's tables, and healthy groups in which no drive is to be found
     Fleets,
     /// What a watch over a hundred drives costs
@@ -102,6 +108,8 @@ impl Part {
             Self::Clients => "clients",
             Self::Files => "files",
             Self::Guest => "guest",
+            Self::Pages => "pages",
+            Self::Rtl => "rtl",
             Self::Fleets => "fleets",
             Self::Watch => "watch",
             Self::Fleet => "fleet",
@@ -119,6 +127,12 @@ impl Part {
             | Self::Watch
             | Self::Fuzz => &[],
             Self::Fio | Self::Pauses => &[Need { program: "fio", package: "fio" }],
+            Self::Pages => &[Need { program: "chromium", package: "chromium" }],
+            Self::Rtl => &[
+                Need { program: "iverilog", package: "iverilog" },
+                Need { program: "verilator", package: "verilator" },
+                Need { program: "yosys", package: "yosys" },
+            ],
             Self::Clients => &[Need { program: "nbdsh", package: "python3-libnbd" }],
             Self::Files => files::NEEDS,
             Self::Fleet => &[Need { program: "python3", package: "python3" }],
@@ -189,6 +203,8 @@ fn run_part(root: &Path, part: Part, wish: &Wish) -> anyhow::Result<()> {
         }
         Part::Files => files::run(root, wish.seeds),
         Part::Guest => guest::run(root, wish.first, wish.mirror.as_deref()),
+        Part::Pages => test(root, &["--package", "levelhead-cli", "--test", "pages"], "", &[]),
+        Part::Rtl => test(root, &["--package", "levelhead-rtl", "--example", "tools"], "", &[]),
         // Every test of the crate that is too long.
         Part::Fleets => test(root, &["--package", "levelhead-fleet", "--lib"], "", &[]),
         Part::Watch => {

@@ -541,6 +541,7 @@ const FAULTS: [Fault; 25] = {
 };
 
 #[test]
+#[ignore = "the canaries of this program: cargo xtask soak pages"]
 fn each_planted_fault_is_caught() {
     if !is_there("chromium") {
         return;

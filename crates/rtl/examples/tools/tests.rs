@@ -1,6 +1,5 @@
-//! Two codes under the tools in every run of the tests; `cargo xtask rtl` has all eight.
-//!
-//! Without the tools each test is left out and says so; in CI it fails.
+//! Two codes and planted faults under the tools, which `cargo xtask rtl` runs beside all eight codes; in every run of the
+//! tests what needs no tool.
 
 use std::path::Path;
 
@@ -8,15 +7,6 @@ use levelhead_erasure::Code;
 use levelhead_rtl::{BEAT_ROUNDING, committed};
 
 use super::*;
-
-fn are_there() -> bool {
-    let missing = programs::check().err();
-    if let Some(missing) = &missing {
-        assert!(std::env::var_os("CI").is_none(), "{missing}");
-        eprintln!("SKIPPED: {missing}");
-    }
-    missing.is_none()
-}
 
 /// Runs these steps of a code, all of which must be good.
 fn runs(name: &str, kinds: &[Kind], steps: &[Step]) -> Vec<Done> {
@@ -31,20 +21,17 @@ fn runs(name: &str, kinds: &[Kind], steps: &[Step]) -> Vec<Done> {
 }
 
 #[test]
+#[ignore = "a minute of iverilog, verilator and yosys: cargo xtask rtl"]
 fn every_byte_is_that_of_the_erasure_crate_with_stalls_on_both_sides() {
-    if are_there() {
-        runs("9,246", &Kind::ALL, &[Step::Lint, Step::Iverilog, Step::Verilator]);
-        runs("4,1019", &Kind::ALL, &[Step::Lint]);
-        runs("4,1019", &[Kind::Polynomial], &[Step::Iverilog]);
-        runs("4,1019", &[Kind::Sector], &[Step::Verilator]);
-    }
+    runs("9,246", &Kind::ALL, &[Step::Lint, Step::Iverilog, Step::Verilator]);
+    runs("4,1019", &Kind::ALL, &[Step::Lint]);
+    runs("4,1019", &[Kind::Polynomial], &[Step::Iverilog]);
+    runs("4,1019", &[Kind::Sector], &[Step::Verilator]);
 }
 
 #[test]
+#[ignore = "a minute of iverilog, verilator and yosys: cargo xtask rtl"]
 fn row_that_is_kept_is_what_the_tools_find() {
-    if !are_there() {
-        return;
-    }
     let done = runs("9,246", &Kind::ALL, &[Step::Gates, Step::Throughput]);
     let published = code("9,246").expect("it is in the paper's table");
     for found in rows(&[published], &done) {
@@ -128,10 +115,8 @@ fn plant(folder: &Path, Fault { what, kind, from, to }: &Fault) {
 }
 
 #[test]
+#[ignore = "a minute of iverilog, verilator and yosys: cargo xtask rtl"]
 fn planted_faults_are_caught() {
-    if !are_there() {
-        return;
-    }
     for fault in &FAULTS {
         // Of two sectors come nine, so that the writer waits for banks.
         let code = match fault.kind {
@@ -153,10 +138,8 @@ fn planted_faults_are_caught() {
 }
 
 #[test]
+#[ignore = "a minute of iverilog, verilator and yosys: cargo xtask rtl"]
 fn latches_and_warnings_are_caught() {
-    if !are_there() {
-        return;
-    }
     let code = Code::new(20, 3).expect("it exists");
     let ask = Emit {
         code: &code,
