@@ -24,9 +24,11 @@
 //! - RB4. A drive that is back holds what is not on its map: the front passes that without a step.
 //! - RB6. A new drive comes into a place only after the rebuild has let go of the one before it: nothing that was copied to that
 //!   one counts for the new one.
-//! - RB5. A drive that is full counts when all is over that the journal has on fewer rings than it takes from then on, when it
-//!   has the list of damaged sectors and all maps, and the books say so for good. What a drive that is needed does not store of
-//!   these is on enough others.
+//! - RB5. A drive that is full counts when all is over that the journal has on fewer rings than it takes from then on, and every
+//!   ring says so, its own included; when it has the list of damaged sectors and all maps; and when the books say so for good.
+//!   What a drive that is needed does not store of these is on enough others. Were its own ring empty, the others might be
+//!   fewer than faults are survived from then on: a recovery that cannot read their last record would put older contents
+//!   onto the drive than it was filled with.
 
 use std::collections::VecDeque;
 

@@ -82,7 +82,9 @@ impl Journal {
             let into = Place { buf, sector };
             self.inscribe(core, drive, entry, says, into);
             segments.push(Segment { place: into, sectors: 1 });
-            if let Some(transaction) = self.open.get_mut(&entry.id) {
+            let transaction = self.open.get_mut(&entry.id);
+            assert_eq!(transaction.is_none(), entry.id == 0, "J11: {entry:?} is of what is over");
+            if let Some(transaction) = transaction {
                 if transaction.manner == Manner::Intent {
                     self.intents.note_sent(transaction);
                 }

@@ -37,6 +37,8 @@
 //! - J9. A transaction is over when what drives miss of it that are not there is on their maps for good, where they have one.
 //! - J10. A transaction is over when what it gave is off the list of damaged sectors for good. Its records name all of that, also
 //!   what no drive takes: redundancy counts it, and not zeroes any more.
+//! - J11. The record of a participant waits for a ring once at most, for whichever reasons it goes there. So what is withdrawn
+//!   from a ring is all of it, and nothing waits for a ring that is of a transaction which is over.
 
 mod again;
 mod apart;
@@ -529,17 +531,12 @@ impl Journal {
         }
     }
 
-    /// Whether every ring that is there says for good that everything below this transaction is over. If not, marks
-    /// are written.
+    /// Whether every ring that counts, also that of a drive that is about to be present, says for good that everything below this
+    /// transaction is over. If not, marks are written.
     pub(crate) fn says_over(&mut self, core: &mut Core, now: Instant, below: u64) -> bool {
         let says_it = |drive: DriveIdx| self.rings[drive.as_usize()].durable.retired >= below;
-        let others: Vec<DriveIdx> = core
-            .drives
-            .present()
-            .and(self.spec.ring_drives())
-            .iter()
-            .filter(|&drive| !says_it(drive))
-            .collect();
+        let others: Vec<DriveIdx> =
+            core.counted().iter().filter(|&drive| !says_it(drive)).collect();
         let is_over = self.watermarks().retired >= below;
         for &drive in others.iter().filter(|_| is_over) {
             let ring = &mut self.rings[drive.as_usize()];

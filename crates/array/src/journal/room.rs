@@ -100,7 +100,9 @@ impl Journal {
             own.iter().map(|&drive| Copied { ring: drive, subject: drive }).collect();
         wanted.extend(hints);
         let needed = wanted.len();
-        wanted.extend(self.copies(core, transaction, own));
+        let mut copies = self.copies(core, transaction, own);
+        copies.retain(|copied| !wanted.contains(copied)); // J11
+        wanted.extend(copies);
         let mut entries: Vec<Entry> = Vec::new();
         let mut full = None;
         for Copied { ring, subject } in wanted {

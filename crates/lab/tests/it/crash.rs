@@ -99,6 +99,21 @@ fn stop_with_a_mark_on_its_way_leaves_the_next_run_its_own_transactions() {
     }
 }
 
+/// RB5: a disk counted again although one ring alone said that older records were over. With that sector unreadable they counted
+/// again, and either the disk got what they say of it, or it was said that this could not be brought back.
+#[test]
+fn records_that_are_over_stay_so_when_a_disk_that_counts_again_has_an_empty_ring() {
+    for (seed, aim) in [(9_000_932, Aim::APART), (9_004_088, Aim::VERIFIED_AT_ONCE)] {
+        swarm(seed, 1, aim);
+    }
+}
+
+/// J11: a record waited twice for one ring, was withdrawn once, and came there without contents when its transaction was over.
+#[test]
+fn record_goes_to_a_ring_once_and_never_after_its_transaction() {
+    swarm(9_000_131, 1, Aim::UNSYNCED);
+}
+
 /// How many seeds it takes until the swarm notices that something is wrong with arrays like these.
 fn seeds_to_find(what: &str, aim: Aim) -> u64 {
     let most = 1_000;
