@@ -244,6 +244,14 @@ impl Filesystem {
             for entry in entries.iter().filter(|entry| entry.about == About::Dropped) {
                 early.remove(&entry.lba);
             }
+            for entry in entries.iter().filter(|entry| entry.about == About::Settled) {
+                let Some(known) = stale.remove(&entry.lba) else { continue };
+                let data = known.extent.data();
+                let is_data = |&(_, word): &(&Lba, &Word)| matches!(word, Word::Data { .. });
+                let in_place = words.range(data.lba..data.end()).filter(is_data);
+                let in_place: Vec<Lba> = in_place.map(|(&lba, _)| lba).collect();
+                in_place.iter().for_each(|lba| drop(words.remove(lba)));
+            }
             let mut payload = payload.into_iter();
             let owners: Vec<Option<Owner>> = (1..=entries.len())
                 .map(|next| {
@@ -273,7 +281,7 @@ impl Filesystem {
                         }
                     }
                     About::Redundant => drop(payload.next()),
-                    About::Revoked | About::Dropped | About::Owner => {}
+                    About::Revoked | About::Dropped | About::Owner | About::Settled => {}
                     About::Stale => {
                         let (lba, kind) = (entry.lba, FileKind::Auto);
                         let [redundant, depth] = entry.shape;
