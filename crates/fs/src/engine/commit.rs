@@ -38,7 +38,7 @@ pub(super) struct Transaction {
     /// Primary sectors of pages that have come early and left their places.
     pub(super) dropped: BTreeSet<Lba>,
     pub(super) stale: BTreeMap<Lba, CodingExtent>,
-    /// First sectors of coding extents that are in their places, redundancy included, whatever earlier records say.
+    /// First sectors of coding extents whose redundancy is what it should be again, whatever earlier records say.
     pub(super) settled: BTreeSet<Lba>,
     /// Direct writes that it points to and that have not ended.
     pub(super) writes: BTreeSet<SubId>,

@@ -244,13 +244,9 @@ impl Filesystem {
             for entry in entries.iter().filter(|entry| entry.about == About::Dropped) {
                 early.remove(&entry.lba);
             }
+            // What they have for its data stays: it may be on its way to the same places once more.
             for entry in entries.iter().filter(|entry| entry.about == About::Settled) {
-                let Some(known) = stale.remove(&entry.lba) else { continue };
-                let data = known.extent.data();
-                let is_data = |&(_, word): &(&Lba, &Word)| matches!(word, Word::Data { .. });
-                let in_place = words.range(data.lba..data.end()).filter(is_data);
-                let in_place: Vec<Lba> = in_place.map(|(&lba, _)| lba).collect();
-                in_place.iter().for_each(|lba| drop(words.remove(lba)));
+                stale.remove(&entry.lba);
             }
             let mut payload = payload.into_iter();
             let owners: Vec<Option<Owner>> = (1..=entries.len())

@@ -84,8 +84,7 @@ impl Filesystem {
                 let Sources { way, targets, got } = self.sources_of(extent, &sums, may_differ);
                 self.stale.set_way(group, way);
                 self.keep(id, Job::Place(group));
-                self.read_sectors(id, Plan { targets, ..Plan::default() });
-                self.page_reads.get_mut(&id).expect("it reads").got.extend(got);
+                self.read_sectors(id, Plan { targets, held: got, ..Plan::default() });
             }
             Attempted::Failed(_) => self.give_up_place(group),
             Attempted::Waits => self.keep(id, Job::Place(group)),
@@ -241,3 +240,6 @@ impl Filesystem {
 }
 
 const _: () = assert!(Sectors::new(PLACES_MAX as u64).get() > 0);
+
+#[cfg(test)]
+mod tests;

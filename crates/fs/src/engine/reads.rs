@@ -313,8 +313,8 @@ impl Filesystem {
         self.read_wanted(id, plan, &wanted, true);
     }
 
-    fn read_wanted(&mut self, id: JobId, mut plan: Plan, wanted: &BTreeSet<Lba>, is_ahead: bool) {
-        let got = std::mem::take(&mut plan.held);
+    fn read_wanted(&mut self, id: JobId, plan: Plan, wanted: &BTreeSet<Lba>, is_ahead: bool) {
+        let got = plan.held.clone();
         let read = PageRead {
             plan,
             got,
@@ -473,8 +473,8 @@ impl Filesystem {
                 let was_written = read.writings != self.stale.writings();
                 if was_written && read.tries < TRIES_MAX && !missing(read).is_empty() {
                     read.tries += 1;
-                    let Plan { targets, .. } = &read.plan;
-                    read.got.retain(|lba, _| targets.contains_key(lba));
+                    let Plan { targets, held, .. } = &read.plan;
+                    read.got.retain(|lba, _| targets.contains_key(lba) || held.contains_key(lba));
                     read.bad.clear();
                     return self.look_around(id);
                 }
@@ -549,7 +549,11 @@ impl Filesystem {
     }
 
     fn end_read(&mut self, id: JobId) {
-        self.page_reads.get_mut(&id).expect("it reads").stage = Stage::Done;
+        let read = self.page_reads.get_mut(&id).expect("it reads");
+        read.stage = Stage::Done;
+        // What was read to compute others of may be what was there before.
+        let Plan { targets, held, .. } = &read.plan;
+        read.got.retain(|lba, _| targets.contains_key(lba) || held.contains_key(lba));
         self.ready.push_back(id);
     }
 

@@ -64,8 +64,7 @@ pub enum About {
     Owner = 7,
     /// What earlier records have as a page for this place does not count any more: the page has left it.
     Dropped = 8,
-    /// A coding extent is in its place, redundancy included: what earlier records have for its sectors, and that it is stale, does not
-    /// count any more.
+    /// What is redundant in a coding extent is what it should be again: that earlier records call it stale does not count any more.
     Settled = 9,
 }
 
