@@ -38,6 +38,8 @@ pub(super) struct Transaction {
     /// Primary sectors of pages that have come early and left their places.
     pub(super) dropped: BTreeSet<Lba>,
     pub(super) stale: BTreeMap<Lba, CodingExtent>,
+    /// First sectors of coding extents whose redundancy is what it should be again, whatever earlier records say.
+    pub(super) settled: BTreeSet<Lba>,
     /// Direct writes that it points to and that have not ended.
     pub(super) writes: BTreeSet<SubId>,
     pub(super) had_direct: bool,
@@ -58,6 +60,7 @@ pub(super) struct Committing {
     early: BTreeMap<Lba, EarlyPage>,
     dropped: BTreeSet<Lba>,
     stale: BTreeMap<Lba, CodingExtent>,
+    settled: BTreeSet<Lba>,
     pub(super) writes: BTreeSet<SubId>,
     had_direct: bool,
     pub(super) waiting: Vec<JobId>,
@@ -88,6 +91,7 @@ impl Transaction {
             early: BTreeMap::new(),
             dropped: BTreeSet::new(),
             stale: BTreeMap::new(),
+            settled: BTreeSet::new(),
             writes: BTreeSet::new(),
             had_direct: false,
             waiting: Vec::new(),
@@ -104,6 +108,7 @@ impl Transaction {
             && self.early.is_empty()
             && self.dropped.is_empty()
             && self.stale.is_empty()
+            && self.settled.is_empty()
     }
 
     /// How many more sectors of files it may have.
@@ -114,7 +119,7 @@ impl Transaction {
 
     /// Whether it should be committed before anything else comes in.
     pub(super) fn is_full(&self, journal: &Journal) -> bool {
-        let units = self.units.len() + self.revoked.len() / 8;
+        let units = self.units.len() + (self.revoked.len() + self.settled.len()) / 8;
         units >= UNITS_MAX.min(journal.record_max() as usize / 4)
     }
 }
@@ -218,6 +223,7 @@ impl Filesystem {
             early: closed.early,
             dropped: closed.dropped,
             stale: closed.stale,
+            settled: closed.settled,
             writes: closed.writes,
             had_direct: closed.had_direct,
             waiting: closed.waiting,
@@ -327,6 +333,9 @@ impl Filesystem {
         }
         for &lba in &committing.dropped {
             entries.push(RecordEntry { about: About::Dropped, lba, sum: 0, shape });
+        }
+        for &lba in &committing.settled {
+            entries.push(RecordEntry { about: About::Settled, lba, sum: 0, shape });
         }
         for (&lba, extent) in &committing.stale {
             let shape = [extent.redundant, extent.depth];

@@ -13,6 +13,7 @@
 //! - FL2. A coding extent that is to be written directly stays as it was laid out until its checksums are set: grown, its redundancy
 //!   would have the place, and the checksums, of new data.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use levelhead_block::{Buf, Durability, Piece, Reply};
@@ -22,6 +23,7 @@ use super::complements::{Brought, Complements, NewSector, OpenBlocks, lay_out};
 use super::files::{Early, Page};
 use super::job::{Job, JobId, PAGE};
 use super::repairs::Worn;
+use super::stale::InPlace;
 use super::{Attempted, Filesystem, Logged, Purpose, SubId, is_stored};
 use crate::attempt::{Attempt, Stop};
 use crate::format::extent::{CodingExtent, PagePlace, Window};
@@ -84,6 +86,8 @@ struct FlushPlan {
     logged: Vec<LoggedSector>,
     /// The pages that these have.
     logged_pages: Vec<u64>,
+    /// What lies in the places of those coding extents that have grown.
+    grown: BTreeMap<Lba, InPlace>,
     /// Whether pages of kind B are written that were written before.
     has_changed_b: bool,
     /// How many of the pages, from the first on.
@@ -297,7 +301,7 @@ impl Attempt<'_> {
     fn place_in_hole(
         &mut self,
         of: &mut Owned<'_>,
-        placed: &Placed<'_>,
+        placed: &mut Placed<'_>,
         run: Pages,
     ) -> Result<Found, Stop> {
         let Pages { from: page, to } = run;
@@ -377,7 +381,7 @@ impl Attempt<'_> {
     fn grow(
         &mut self,
         of: &mut Owned<'_>,
-        placed: &Placed<'_>,
+        placed: &mut Placed<'_>,
         pages: Pages,
     ) -> Result<Option<Mapped>, Stop> {
         let Pages { from: page, to } = pages;
@@ -391,7 +395,12 @@ impl Attempt<'_> {
         if before.window != Window::whole(old) || is_on_its_way {
             return Ok(None);
         }
+        let mut sums = BTreeMap::new();
+        for lba in old.all().iter().skip(old.data as usize) {
+            sums.insert(lba, self.sum(lba)?);
+        }
         let Some(extent) = self.grow_extent(of.inode, &old, to - page)? else { return Ok(None) };
+        placed.plan.grown.entry(old.lba).or_insert(InPlace { extent: old, sums });
         self.add_window(of, Mapped { page: before.page, window: Window::whole(extent) })?;
         let window = Window { extent, skip: old.pages(), count: extent.pages() - old.pages() };
         Ok(Some(Mapped { page, window }))
@@ -535,6 +544,7 @@ impl Filesystem {
         }
         // Who reads other pages of their blocks has to look again.
         file.version += u64::from(plan.logged.len() > plan.logged_pages.len());
+        let mut grown = plan.grown;
         for LoggedSector { new: NewSector { lba, bytes: page, extent }, sum, old } in plan.logged {
             // They stay until they are in their places, for half a minute and more.
             let page = page.packed();
@@ -545,7 +555,8 @@ impl Filesystem {
             let old = self.logged.get(&lba).map_or(old, |known| known.old);
             self.logged.insert(lba, Logged { page, sum, old, record });
             self.running.stale.insert(extent.lba, extent);
-            self.stale.change(extent, number, record);
+            self.running.settled.remove(&extent.lba);
+            self.stale.change(extent, grown.remove(&extent.lba), number, record);
         }
         self.dirty -= brought as u64;
         if is_all {

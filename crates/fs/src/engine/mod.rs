@@ -567,6 +567,7 @@ impl Filesystem {
         for group in self.stale.inside(extent) {
             let stale = self.stale.remove(group).expect("it was found");
             self.running.stale.remove(&group);
+            self.wake_readers_of(Some(group));
             if stale.record < record {
                 self.owed.push(Owed { record: stale.record, freed_by: record });
             }
@@ -656,6 +657,7 @@ impl Filesystem {
         }
         self.ready.extend(std::mem::take(&mut self.stalled));
         self.ready.extend(std::mem::take(&mut self.crowded));
+        self.wake_readers_of(None);
     }
 
     fn reply(&mut self, id: RequestId, answer: Answer) {

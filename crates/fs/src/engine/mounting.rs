@@ -244,6 +244,10 @@ impl Filesystem {
             for entry in entries.iter().filter(|entry| entry.about == About::Dropped) {
                 early.remove(&entry.lba);
             }
+            // What they have for its data stays: it may be on its way to the same places once more.
+            for entry in entries.iter().filter(|entry| entry.about == About::Settled) {
+                stale.remove(&entry.lba);
+            }
             let mut payload = payload.into_iter();
             let owners: Vec<Option<Owner>> = (1..=entries.len())
                 .map(|next| {
@@ -273,7 +277,7 @@ impl Filesystem {
                         }
                     }
                     About::Redundant => drop(payload.next()),
-                    About::Revoked | About::Dropped | About::Owner => {}
+                    About::Revoked | About::Dropped | About::Owner | About::Settled => {}
                     About::Stale => {
                         let (lba, kind) = (entry.lba, FileKind::Auto);
                         let [redundant, depth] = entry.shape;

@@ -18,9 +18,8 @@ use levelhead_units::{Instant, Lba, Sectors};
 use super::job::{Job, JobId, PAGE};
 use super::plan::Plan;
 use super::reencode::{Sources, Way};
-use super::stale::{Due, Placing, StaleExtent};
+use super::stale::{Due, InPlace, Placing, StaleExtent};
 use super::{Attempted, Filesystem, Phase, Purpose, SubId, is_stored};
-use crate::format::extent::CodingExtent;
 use crate::settings::RedundancyComes;
 use crate::sums::sum_of;
 
@@ -28,11 +27,6 @@ use crate::sums::sum_of;
 const PLACES_MAX: usize = 32;
 
 impl Filesystem {
-    /// Whether a coding extent's redundancy is that of the data in its places, as their old checksums say.
-    pub(super) fn is_whole(&self, extent: &CodingExtent) -> bool {
-        self.stale.get(extent.lba).is_none_or(|stale| !stale.is_begun)
-    }
-
     /// Begins to place what is committed, if it is time.
     pub(super) fn place_on(&mut self, now: Instant) -> bool {
         self.end_noted();
@@ -85,13 +79,12 @@ impl Filesystem {
         });
         match summed {
             Attempted::Complete(sums) => {
-                let is_begun = self.stale.get(group).is_some_and(|stale| stale.is_begun);
-                let may_differ = !is_begun && self.stale.way(group).is_none();
+                let is_untouched = self.stale.get(group).is_some_and(StaleExtent::is_untouched);
+                let may_differ = is_untouched && self.stale.way(group).is_none();
                 let Sources { way, targets, got } = self.sources_of(extent, &sums, may_differ);
                 self.stale.set_way(group, way);
                 self.keep(id, Job::Place(group));
-                self.read_sectors(id, Plan { targets, ..Plan::default() });
-                self.page_reads.get_mut(&id).expect("it reads").got.extend(got);
+                self.read_sectors(id, Plan { targets, held: got, ..Plan::default() });
             }
             Attempted::Failed(_) => self.give_up_place(group),
             Attempted::Waits => self.keep(id, Job::Place(group)),
@@ -131,9 +124,12 @@ impl Filesystem {
             .map(|(lba, bytes)| (lba, sum_of(filesystem, lba, bytes)))
             .collect();
         let mut runs: Vec<(Lba, Vec<Piece>)> = Vec::new();
-        let logged =
-            self.logged.range(extent.lba..first).map(|(&lba, logged)| (lba, logged.page.clone()));
-        let logged: Vec<(Lba, Piece)> = logged.collect();
+        let mut brings = InPlace { extent, sums: BTreeMap::new() };
+        let logged = self.logged.range(extent.lba..first);
+        brings.sums.extend(logged.clone().map(|(&lba, logged)| (lba, Some(logged.sum))));
+        brings.sums.extend(sums.iter().map(|&(lba, sum)| (lba, Some(sum))));
+        let logged: Vec<(Lba, Piece)> =
+            logged.map(|(&lba, logged)| (lba, logged.page.clone())).collect();
         let behind = (extent.redundant > 0).then(|| (first, Piece::whole(Arc::new(buf))));
         for (lba, piece) in logged.into_iter().chain(behind) {
             match runs.last_mut() {
@@ -148,9 +144,9 @@ impl Filesystem {
         // Without redundancy nothing is left to be written where a crash has left everything in its place.
         let state = match subs.is_empty() {
             true => Placing::Written { as_of, sums },
-            false => Placing::Writing { subs, as_of, sums },
+            false => Placing::Writing { subs, as_of, sums, brings },
         };
-        self.stale.edit(group, |stale| (stale.state, stale.is_begun) = (state, true));
+        self.stale.begin_writing(group, state);
     }
 
     pub(super) fn handle_placed(&mut self, group: Lba, sub: SubId, reply: &Reply) {
@@ -158,12 +154,14 @@ impl Filesystem {
             return self.break_down();
         }
         self.stale.edit(group, |stale| {
-            let Placing::Writing { subs, as_of, sums } = &mut stale.state else { return };
+            let Placing::Writing { subs, as_of, sums, brings } = &mut stale.state else { return };
             subs.remove(&sub);
             if subs.is_empty() {
+                stale.in_place = Some(brings.clone());
                 stale.state = Placing::Written { as_of: *as_of, sums: std::mem::take(sums) };
             }
         });
+        self.wake_readers_of(Some(group));
     }
 
     /// They are safe.
@@ -202,6 +200,9 @@ impl Filesystem {
             Attempted::Complete(()) => {
                 // Without redundancy there is nothing to be noted.
                 let is_noted = !sums.is_empty();
+                if is_noted {
+                    self.running.settled.insert(group);
+                }
                 let in_record = if is_noted { self.running.record } else { self.journal.durable() };
                 self.running.wants_commit |=
                     self.journal.is_filling() || matches!(self.phase, Phase::Unmounting);
@@ -239,3 +240,6 @@ impl Filesystem {
 }
 
 const _: () = assert!(Sectors::new(PLACES_MAX as u64).get() > 0);
+
+#[cfg(test)]
+mod tests;

@@ -14,8 +14,9 @@
 //! # Invariants
 //!
 //! - RD1. A sector is given only if it has the checksum that the filesystem keeps for it.
-//! - RD2. Nothing is computed from redundancy that does not go with what is in place: of a stale coding extent only until its first
-//!   sector is written, and then by the checksums of what the journal's sectors replace.
+//! - RD2. Nothing is computed from redundancy that does not go with what is in place: of a stale coding extent only while its places are
+//!   not being written, by the layout and the checksums of what lies there, and not at all where a crash has left it in between. Who
+//!   wants a sector of one that is being written waits until it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use levelhead_units::{Extent, Lba, Sectors};
 use super::deferred::Deferred;
 use super::job::{Asking, Job, JobId, PAGE};
 use super::plan::{Plan, Source, Target, zero_page};
-use super::{Attempted, Filesystem, Purpose, SubId};
+use super::{Attempted, Filesystem, Phase, Purpose, SubId};
 use crate::action::{Action, Event};
 use crate::attempt::Stop;
 use crate::format::extent::CodingExtent;
@@ -41,6 +42,9 @@ pub(super) const GAP_MAX: u64 = 64;
 
 /// The most sectors of one command: 16 MiB.
 const COMMAND_MAX: u64 = 4_096;
+
+/// How often what is missing is looked for once more, because what lies around it was written meanwhile.
+const TRIES_MAX: u8 = 8;
 
 /// A sector that was computed from the rest of its codeword.
 struct Computed {
@@ -63,7 +67,11 @@ pub(super) struct PageRead {
     subs: BTreeMap<SubId, Extent>,
     /// Checksums of everything in coding extents that are looked at as a whole; nothing of what was not written.
     sums: BTreeMap<Lba, Option<u32>>,
+    /// These, as they are laid out in their places once their checksums are known.
     around: Vec<CodingExtent>,
+    /// How often places had begun to be written when it was decided what to look at, and how often that was decided anew.
+    writings: u64,
+    tries: u8,
     /// What was read and is not there or not right.
     bad: BTreeSet<Lba>,
     /// What came with it, being between sectors that were wanted, and was not looked at yet.
@@ -305,8 +313,8 @@ impl Filesystem {
         self.read_wanted(id, plan, &wanted, true);
     }
 
-    fn read_wanted(&mut self, id: JobId, mut plan: Plan, wanted: &BTreeSet<Lba>, is_ahead: bool) {
-        let got = std::mem::take(&mut plan.held);
+    fn read_wanted(&mut self, id: JobId, plan: Plan, wanted: &BTreeSet<Lba>, is_ahead: bool) {
+        let got = plan.held.clone();
         let read = PageRead {
             plan,
             got,
@@ -315,6 +323,8 @@ impl Filesystem {
             subs: BTreeMap::new(),
             sums: BTreeMap::new(),
             around: Vec::new(),
+            writings: 0,
+            tries: 0,
             bad: BTreeSet::new(),
             beside: BTreeMap::new(),
             found_bad: BTreeSet::new(),
@@ -445,27 +455,8 @@ impl Filesystem {
                 if bad.is_empty() {
                     return self.end_read(id);
                 }
-                let mut around: Vec<CodingExtent> = Vec::new();
-                for lba in &bad {
-                    let extent = read.plan.targets[lba].extent;
-                    if !around.contains(&extent) {
-                        around.push(extent);
-                    }
-                }
-                self.page_reads.get_mut(&id).expect("it reads").found_bad = bad;
-                // RD2
-                around.retain(|extent| {
-                    (extent.redundant > 0 && self.is_whole(extent)) || extent.has_twins()
-                });
-                let read = self.page_reads.get_mut(&id).expect("it reads");
-                read.around = around;
-                match read.around.is_empty() {
-                    true => self.read_fully(id),
-                    false => {
-                        read.stage = Stage::Sums;
-                        self.go_on_reading(id);
-                    }
-                }
+                read.found_bad = bad;
+                self.look_around(id);
             }
             Stage::Sums => unreachable!("nothing of the disk is read for sums here"),
             Stage::Around => {
@@ -478,6 +469,15 @@ impl Filesystem {
             Stage::Full => {
                 self.compute(id);
                 let read = self.page_reads.get_mut(&id).expect("it reads");
+                // What was placed meanwhile is another codeword, and there is redundancy for it.
+                let was_written = read.writings != self.stale.writings();
+                if was_written && read.tries < TRIES_MAX && !missing(read).is_empty() {
+                    read.tries += 1;
+                    let Plan { targets, held, .. } = &read.plan;
+                    read.got.retain(|lba, _| targets.contains_key(lba) || held.contains_key(lba));
+                    read.bad.clear();
+                    return self.look_around(id);
+                }
                 read.lost = missing(read);
                 let lost = read.lost.iter().map(|lba| (*lba, read.plan.targets[lba].sum));
                 let found = lost.map(|(lba, sum)| self.repairs.note_lost(lba, sum));
@@ -485,6 +485,53 @@ impl Filesystem {
                 self.end_read(id);
             }
             Stage::Done => {}
+        }
+    }
+
+    /// What is missing is to be computed from the rest of its codewords (RD2).
+    fn look_around(&mut self, id: JobId) {
+        let read = &self.page_reads[&id];
+        let missing = read.plan.targets.iter().filter(|(lba, _)| !read.got.contains_key(lba));
+        let mut around: Vec<CodingExtent> = Vec::new();
+        for (_, Target { extent, .. }) in missing {
+            if !around.contains(extent) {
+                around.push(*extent);
+            }
+        }
+        around.retain(|extent| match extent.has_twins() {
+            true => true,
+            false => extent.redundant > 0 && self.may_be_whole(extent),
+        });
+        let read = self.page_reads.get_mut(&id).expect("it reads");
+        (read.around, read.writings) = (around, self.stale.writings());
+        match read.around.is_empty() {
+            true => self.read_fully(id),
+            false => {
+                read.stage = Stage::Sums;
+                self.go_on_reading(id);
+            }
+        }
+    }
+
+    /// Whether there are whole codewords in a coding extent's places, or soon.
+    fn may_be_whole(&self, extent: &CodingExtent) -> bool {
+        self.stale.lies_as(extent).is_some() || self.is_being_placed(extent)
+    }
+
+    /// Whether a coding extent's places are being written, and that will end.
+    fn is_being_placed(&self, extent: &CodingExtent) -> bool {
+        !matches!(self.phase, Phase::Broken) && self.stale.is_being_written(extent.lba)
+    }
+
+    /// The places of a coding extent are written, or it is there no more, or no place will be written any more: those who wait for that
+    /// go on.
+    pub(super) fn wake_readers_of(&mut self, group: Option<Lba>) {
+        let is_it = |extent: &CodingExtent| group.is_none_or(|group| extent.lba == group);
+        let waits = |read: &PageRead| read.stage == Stage::Sums && read.around.iter().any(is_it);
+        for (&id, _) in self.page_reads.iter().filter(|(_, read)| waits(read)) {
+            if !self.ready.contains(&id) {
+                self.ready.push_back(id);
+            }
         }
     }
 
@@ -502,7 +549,11 @@ impl Filesystem {
     }
 
     fn end_read(&mut self, id: JobId) {
-        self.page_reads.get_mut(&id).expect("it reads").stage = Stage::Done;
+        let read = self.page_reads.get_mut(&id).expect("it reads");
+        read.stage = Stage::Done;
+        // What was read to compute others of may be what was there before.
+        let Plan { targets, held, .. } = &read.plan;
+        read.got.retain(|lba, _| targets.contains_key(lba) || held.contains_key(lba));
         self.ready.push_back(id);
     }
 
@@ -512,7 +563,16 @@ impl Filesystem {
         if read.stage != Stage::Sums {
             return;
         }
-        let (around, bad) = (read.around.clone(), read.found_bad.clone());
+        if read.around.iter().any(|extent| self.is_being_placed(extent)) {
+            return; // It is ready again when that has ended.
+        }
+        // As they lie in their places.
+        let layout = |extent: &CodingExtent| match extent.has_twins() {
+            true => Some(*extent),
+            false => self.stale.lies_as(extent),
+        };
+        let around: Vec<CodingExtent> = read.around.iter().filter_map(layout).collect();
+        let bad = read.found_bad.clone();
         let summed = self.attempt(id, |attempt| {
             let mut sums = BTreeMap::new();
             for extent in &around {
@@ -536,6 +596,12 @@ impl Filesystem {
                     for (&lba, logged) in self.logged.range(data.lba..data.end()) {
                         sums.insert(lba, logged.old);
                     }
+                    let in_place = self.stale.get(extent.lba).map(|stale| &stale.in_place);
+                    if let Some(Some(in_place)) = in_place
+                        && !extent.has_twins()
+                    {
+                        sums.extend(&in_place.sums);
+                    }
                 }
                 let mut wanted: BTreeSet<Lba> =
                     sums.iter().filter(|(_, sum)| sum.is_some()).map(|(&lba, _)| lba).collect();
@@ -558,7 +624,8 @@ impl Filesystem {
                         read.got.insert(lba, piece);
                     }
                 }
-                (read.sums, read.stage) = (sums, Stage::Around);
+                (read.sums, read.around, read.stage) = (sums, around, Stage::Around);
+                read.writings = self.stale.writings();
                 self.ask_for(id, &wanted, Effort::Fast);
                 self.end_stage(id);
             }
@@ -576,8 +643,8 @@ impl Filesystem {
                 computed.extend(read.twins(extent));
                 continue;
             }
-            if !self.is_whole(extent) {
-                continue; // It is being written.
+            if self.stale.lies_as(extent) != Some(*extent) {
+                continue; // It is being written, or was since.
             }
             for word in 0..extent.words() {
                 let data = extent.word_data(word);

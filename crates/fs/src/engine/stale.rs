@@ -23,8 +23,17 @@ pub(super) struct StaleExtent {
     /// The newest one that has changed it.
     pub(super) changed: u64,
     pub(super) state: Placing,
-    /// Whether some of its places may have been written since it has become stale. Until then what lies there is still a whole codeword.
-    pub(super) is_begun: bool,
+    /// What lies in its places; nothing while they are written, and where a crash has left them in between.
+    pub(super) in_place: Option<InPlace>,
+}
+
+/// Whole codewords that lie in the places of a coding extent, whatever the journal has for these.
+#[derive(Clone, Debug)]
+pub(super) struct InPlace {
+    /// How they are laid out: the extent may have grown since.
+    pub(super) extent: CodingExtent,
+    /// The checksums of those sectors for which metadata has others by now.
+    pub(super) sums: BTreeMap<Lba, Option<u32>>,
 }
 
 #[derive(Debug)]
@@ -40,6 +49,8 @@ pub(super) enum Placing {
         subs: BTreeSet<SubId>,
         as_of: u64,
         sums: Vec<(Lba, u32)>,
+        /// What lies there when they have ended.
+        brings: InPlace,
     },
     /// A flush comes next.
     Written {
@@ -60,13 +71,13 @@ pub(super) enum Placing {
 
 impl StaleExtent {
     fn new(extent: CodingExtent, record: u64) -> Self {
-        let (state, is_begun) = (Placing::Waiting, false);
-        Self { extent, inode: None, record, changed: record, state, is_begun }
+        let in_place = Some(InPlace { extent, sums: BTreeMap::new() });
+        Self { extent, inode: None, record, changed: record, state: Placing::Waiting, in_place }
     }
 
     /// One that a crash has left.
     pub(super) fn found(extent: CodingExtent, record: u64) -> Self {
-        Self { is_begun: true, ..Self::new(extent, record) }
+        Self { in_place: None, ..Self::new(extent, record) }
     }
 
     /// Whether its redundancy is in its place, and its checksums are known, at least in memory.
@@ -74,9 +85,32 @@ impl StaleExtent {
         matches!(self.state, Placing::Noted { as_of, .. } if as_of == self.changed)
     }
 
+    /// Whether what lies in its places is as metadata had it before the journal.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.in_place.as_ref().is_some_and(|in_place| in_place.sums.is_empty())
+    }
+
+    /// Whether its places are being written.
+    fn is_being_written(&self) -> bool {
+        matches!(self.state, Placing::Writing { .. })
+    }
+
     /// It was changed again.
     fn change(&mut self, extent: CodingExtent, inode: u64, record: u64) {
         (self.extent, self.inode, self.changed) = (extent, Some(inode), record);
+    }
+
+    /// It has grown over the redundancy that it had.
+    fn grow_from(&mut self, before: InPlace) {
+        match &mut self.in_place {
+            Some(known) if known.extent == before.extent => {
+                before.sums.into_iter().for_each(|(lba, sum)| {
+                    known.sums.entry(lba).or_insert(sum);
+                });
+            }
+            // It is laid out as it was before it grew the first time, or being written.
+            Some(_) | None => {}
+        }
     }
 }
 
@@ -100,6 +134,7 @@ pub(super) struct StaleExtents {
     written: BTreeSet<Lba>,
     /// By the record that has noted them.
     noted: BTreeSet<(u64, Lba)>,
+    writings: u64,
 }
 
 impl StaleExtents {
@@ -138,12 +173,46 @@ impl StaleExtents {
         self.all.remove(&group)
     }
 
-    /// A record changes a coding extent of a file.
-    pub(super) fn change(&mut self, extent: CodingExtent, inode: u64, record: u64) {
+    /// A record changes a coding extent of a file, which may have grown from what it was before.
+    pub(super) fn change(
+        &mut self,
+        extent: CodingExtent,
+        before: Option<InPlace>,
+        inode: u64,
+        record: u64,
+    ) {
         if !self.has(extent.lba) {
-            self.insert(StaleExtent::new(extent, record));
+            let known = before.as_ref().map_or(extent, |before| before.extent);
+            self.insert(StaleExtent::new(known, record));
         }
-        self.edit(extent.lba, |stale| stale.change(extent, inode, record));
+        self.edit(extent.lba, |stale| {
+            before.into_iter().for_each(|before| stale.grow_from(before));
+            stale.change(extent, inode, record);
+        });
+    }
+
+    /// The layout of whole codewords that lie in a coding extent's places; nothing if these are not whole.
+    pub(super) fn lies_as(&self, extent: &CodingExtent) -> Option<CodingExtent> {
+        match self.get(extent.lba) {
+            Some(stale) => stale.in_place.as_ref().map(|in_place| in_place.extent),
+            None => Some(*extent),
+        }
+    }
+
+    /// Whether a coding extent's places are being written.
+    pub(super) fn is_being_written(&self, group: Lba) -> bool {
+        self.get(group).is_some_and(StaleExtent::is_being_written)
+    }
+
+    /// Its places are written from now on.
+    pub(super) fn begin_writing(&mut self, group: Lba, state: Placing) {
+        self.writings += 1;
+        self.edit(group, |stale| (stale.state, stale.in_place) = (state, None));
+    }
+
+    /// How often that has begun, of whichever of them.
+    pub(super) fn writings(&self) -> u64 {
+        self.writings
     }
 
     /// Something else is known of one, if it is there.
@@ -252,14 +321,14 @@ mod tests {
     fn each_is_due_for_what_its_state_says() {
         let mut stale = StaleExtents::default();
         for at in 1..=6 {
-            stale.change(extent(at), 1, 20 - at);
+            stale.change(extent(at), None, 1, 20 - at);
         }
         assert_eq!((stale.oldest(), stale.begun()), (Some(14), 0));
         let due = Due { to: 17, durable: 100 };
         // Those of records up to 17, in the order of the disk, from a place on.
         assert_eq!(stale.waiting_behind(group(4), 3, due), [5, 6, 3].map(group));
         assert_eq!(stale.waiting_behind(group(4), 9, Due { to: 13, ..due }), []);
-        stale.change(extent(5), 1, 200);
+        stale.change(extent(5), None, 1, 200);
         assert_eq!(stale.waiting_behind(group(4), 9, due), [6, 3, 4].map(group));
         stale.edit(group(6), |stale| stale.state = Placing::Written { as_of: 14, sums: vec![] });
         assert_eq!((stale.written(), stale.begun()), (vec![group(6)], 1));

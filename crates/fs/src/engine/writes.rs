@@ -187,6 +187,10 @@ impl Filesystem {
     fn edit(&mut self, id: JobId, asking: &mut Asking, edit: &Edit<'_>, size: u64) -> Edited {
         let &Edit { inode: number, offset, count, .. } = edit;
         let version = self.version(number);
+        if self.is_reading(id) {
+            self.go_on_reading(id);
+            return Edited::Waits;
+        }
         if let Some(read) = self.take_sectors(id) {
             if !read.lost.is_empty() {
                 return Edited::Failed(Errno::Io);

@@ -413,6 +413,10 @@ fn text_of_the_page_has_the_numbers_of_the_code() {
         format!("{} a page of a file whose sectors are in no record yet", About::Page as u8),
         format!("{} whose the page of the entry before is", About::Owner as u8),
         format!("{} a page has left its place", About::Dropped as u8),
+        format!(
+            "{} a coding extent whose redundancy is what it should be again",
+            About::Settled as u8
+        ),
         format!("plus 0 to {} for names with the same hash", thousands(super::entry::TWINS - 1)),
         "Sectors 0 and 1, and 2 and 3 of the journal are places of marks".to_owned(),
     ] {

@@ -64,6 +64,8 @@ pub enum About {
     Owner = 7,
     /// What earlier records have as a page for this place does not count any more: the page has left it.
     Dropped = 8,
+    /// What is redundant in a coding extent is what it should be again: that earlier records call it stale does not count any more.
+    Settled = 9,
 }
 
 /// An entry of a descriptor.
@@ -99,7 +101,7 @@ impl RecordEntry {
     pub fn has_payload(&self) -> bool {
         match self.about {
             About::Unit | About::Data | About::Redundant | About::Page => true,
-            About::Revoked | About::Stale | About::Owner | About::Dropped => false,
+            About::Revoked | About::Stale | About::Owner | About::Dropped | About::Settled => false,
         }
     }
 
@@ -199,6 +201,7 @@ impl Descriptor {
                 6 => About::Page,
                 7 => About::Owner,
                 8 => About::Dropped,
+                9 => About::Settled,
                 _ => return None,
             };
             let lba = Lba::new(word & ((1 << PLACE_BITS) - 1));
@@ -283,7 +286,8 @@ mod tests {
                 About::Page,
                 About::Owner,
                 About::Dropped,
-            ][at as usize % 8],
+                About::Settled,
+            ][at as usize % 9],
             lba: Lba::new((1 << 47) + at),
             sum: at as u32,
             shape: [9, at as u8],

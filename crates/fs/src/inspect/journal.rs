@@ -193,7 +193,7 @@ impl Ring<'_> {
                 About::Redundant => &mut found.redundant,
                 About::Stale => &mut found.stale,
                 About::Page => &mut found.pages,
-                About::Owner | About::Dropped => continue,
+                About::Owner | About::Dropped | About::Settled => continue,
             } += 1;
         }
         entries.retain(RecordEntry::has_payload);

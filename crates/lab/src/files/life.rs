@@ -374,7 +374,7 @@ impl Life<'_> {
             let survey = check(&left)?;
             self.tally.damaged_at_once += 1;
             let mut damaged = disk.clone();
-            let may = |lba| !written.contains(&lba) && !disk.bad.contains(&lba);
+            let may = |lba| !written.contains(&lba);
             self.tally.damaged += survey.damage(&mut damaged, may, &mut self.rng);
             let journal = survey.journal();
             let at = Lba::new(journal.lba.get() + self.rng.below(journal.sectors.get()));

@@ -145,8 +145,8 @@ impl Survey {
         Ok(Vec::new())
     }
 
-    /// Damages as many sectors of every codeword as its code repairs, all copies of metadata but one, and two superblocks, where
-    /// `may` allows it; returns how many sectors that are.
+    /// Damages as many sectors of every codeword as its code repairs, all copies of metadata but one, and two superblocks, where `may`
+    /// allows it; returns how many sectors that are. What cannot be read already counts as damaged.
     pub(crate) fn damage(&self, disk: &mut Disk, may: impl Fn(Lba) -> bool, rng: &mut Rng) -> u64 {
         let mut damaged = BTreeSet::new();
         for extent in self.extents.values() {
@@ -154,30 +154,29 @@ impl Survey {
                 continue;
             }
             if extent.has_twins() {
-                damaged.extend(extent.twins().map(|pair| pair[rng.below(2) as usize]));
+                damaged.extend(extent.twins().flat_map(|pair| chosen(disk, &pair, 1, rng)));
                 continue;
             }
             for word in 0..extent.words() {
                 let symbols = extent.word_data(word) as usize + usize::from(extent.redundant);
-                for symbol in chosen(symbols, extent.redundant.into(), rng) {
+                let place = |symbol| {
                     let at = extent.sector(WordSymbol { word, symbol });
-                    damaged.insert(extent.lba + Sectors::new(at.into()));
-                }
+                    extent.lba + Sectors::new(at.into())
+                };
+                let places: Vec<Lba> = (0..symbols).map(place).collect();
+                damaged.extend(chosen(disk, &places, extent.redundant.into(), rng));
             }
         }
         for &lead in &self.units {
             let copies = self.superblock.geometry.copies_of(lead);
             if copies.iter().all(|&lba| may(lba)) {
-                damaged.extend(
-                    chosen(copies.len(), copies.len() - 1, rng).into_iter().map(|at| copies[at]),
-                );
+                damaged.extend(chosen(disk, &copies, copies.len() - 1, rng));
             }
         }
         // Also where they differ because the power failed between them: whichever is left is right.
         let right = self.superblock.geometry.superblocks().into_iter();
         let right: Vec<Lba> = right.filter(|lba| is_superblock(disk, *lba)).collect();
-        let most = right.len().saturating_sub(1);
-        damaged.extend(chosen(right.len(), most, rng).into_iter().map(|at| right[at]));
+        damaged.extend(chosen(disk, &right, right.len().saturating_sub(1), rng));
         damaged.iter().for_each(|&lba| disk.damage(lba, rng));
         damaged.len() as u64
     }
@@ -188,9 +187,11 @@ impl Survey {
     }
 }
 
-/// Some of `all`.
-fn chosen(all: usize, count: usize, rng: &mut Rng) -> Vec<usize> {
-    let mut left: Vec<usize> = (0..all).collect();
+/// Some of the places that can be read, so that with those that cannot they are no more than `most`.
+fn chosen(disk: &Disk, places: &[Lba], most: usize, rng: &mut Rng) -> Vec<Lba> {
+    let is_right = |lba: &Lba| !disk.bad.contains(lba);
+    let mut left: Vec<Lba> = places.iter().copied().filter(is_right).collect();
+    let count = most.saturating_sub(places.len() - left.len());
     (0..count).map(|_| left.swap_remove(rng.below(left.len() as u64) as usize)).collect()
 }
 

@@ -64,6 +64,23 @@ fn seeds_that_were_found_with_stops_are_mended() {
     }
 }
 
+/// A sector that a cut had made unreadable lay in a coding extent whose redundancy was on its way (8,001,571), or had come to its place
+/// while the journal still called it stale (8,006,104). An extent that had grown was computed from what it had been before (8,500,672), and
+/// what was settled came to its places once more, in records that did not count any more (8,500,740). One was damaged by more than its
+/// code repairs, which was the swarm's mistake (8,008,239).
+#[test]
+fn seeds_that_were_found_on_a_nearly_full_disk_are_mended() {
+    for seed in [8_001_571, 8_006_104, 8_008_239, 8_500_672, 8_500_740] {
+        swarm(seed, 1, &Aim::FULL);
+    }
+}
+
+/// Of a unit one copy could not be read since a cut, and then the two others were damaged.
+#[test]
+fn damage_leaves_one_copy_of_each_unit_that_can_be_read() {
+    swarm(8_010_162, 1, &Aim::STOPS);
+}
+
 /// What black-box testing has found in other filesystems needed at most three operations.
 #[test]
 fn no_cut_during_one_operation_or_two_loses_what_was_synced() {
