@@ -22,6 +22,8 @@ mod cache;
 pub mod check;
 mod engine;
 pub mod format;
+#[cfg(test)]
+mod full;
 pub mod geometry;
 #[cfg(test)]
 mod hostile;

@@ -226,6 +226,7 @@ impl Filesystem {
             oldest: 0,
             sealed: BTreeMap::new(),
         });
+        self.reserve_spares();
         let is_dirty = !self.dirty_files().is_empty();
         self.commit_at = is_dirty.then_some(now + self.settings.commit_every);
         true

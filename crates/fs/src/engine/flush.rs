@@ -12,6 +12,8 @@
 //! - FL1. A transaction in which pages leave their place has their new places, and their bytes are in these or in the journal.
 //! - FL2. A coding extent that is to be written directly stays as it was laid out until its checksums are set: grown, its redundancy
 //!   would have the place, and the checksums, of new data.
+//! - FL3. Pages that have a place need no room: where there is none they are overwritten there, by way of the journal, so that no write
+//!   to what was allocated fails on a full disk.
 
 use std::sync::Arc;
 
@@ -117,6 +119,17 @@ struct LoggedSector {
     old: Option<u32>,
 }
 
+/// Which pages leave their places for others, where they could be overwritten as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moves {
+    /// All that would lie better elsewhere.
+    Freely,
+    /// As many as the journal has room for, should they come to lie apart.
+    AsTheJournalAllows,
+    /// None: nothing new is taken for a page that has a place (FL3).
+    Never,
+}
+
 /// Pages that are given their places.
 struct Placed<'a> {
     /// Places that are left.
@@ -127,8 +140,7 @@ struct Placed<'a> {
     logged_max: usize,
     /// Bytes of the file before.
     size: u64,
-    /// Whether pages leave their places only as far as the journal has room for all of them.
-    is_careful: bool,
+    moves: Moves,
     /// The page behind the last one that has left its place.
     left_to: u64,
     plan: FlushPlan,
@@ -180,7 +192,7 @@ impl Attempt<'_> {
         &mut self,
         change: &FileChange<'_>,
         complements: &Complements,
-        is_careful: bool,
+        moves: Moves,
     ) -> Result<FlushPlan, Stop> {
         let &FileChange { worn, number, dirty, logged_max, size, modified, all } = change;
         let mut inode = self.inode(number)?;
@@ -190,7 +202,7 @@ impl Attempt<'_> {
             complements,
             logged_max,
             size: inode.size,
-            is_careful,
+            moves,
             left_to: 0,
             plan: FlushPlan::default(),
             blocks: OpenBlocks::default(),
@@ -275,10 +287,16 @@ impl Attempt<'_> {
             false => is_all || is_much,
         };
         let window = mapped.window.part((page - mapped.page) as u32, (end - page) as u32);
-        let must_move = placed.has_lost(&window) || placed.worn.has_any(extent.all());
-        let to = match placed.is_careful {
-            true => end.min(page + placed.alone_max(kind)),
-            false => end,
+        let is_worn = placed.worn.has_any(extent.all());
+        if is_all && is_much && !is_worn && self.was_never_written(&window)? {
+            return Ok(Found::Direct(extent));
+        }
+        let may_move = placed.moves != Moves::Never;
+        let must_move = placed.has_lost(&window) || (is_worn && may_move);
+        let moves = moves && may_move;
+        let to = match placed.moves {
+            Moves::Freely => end,
+            Moves::AsTheJournalAllows | Moves::Never => end.min(page + placed.alone_max(kind)),
         };
         // What moves because its place, its block or its kind is not right for it goes a part at a time, if need be.
         let is_wrong = must_move || (moves && extent.kind != kind);
@@ -291,6 +309,22 @@ impl Attempt<'_> {
             return Ok(Found::Nothing);
         }
         Ok(Found::Logged(window))
+    }
+
+    /// Whether a window has all of a coding extent of which nothing was written: it can be written directly, as a new one can.
+    fn was_never_written(&mut self, window: &Window) -> Result<bool, Stop> {
+        let extent = window.extent;
+        if *window != Window::whole(extent) {
+            return Ok(false);
+        }
+        for lba in extent.all().iter() {
+            if self.sum(lba)?.is_some() {
+                return Ok(false);
+            }
+        }
+        // They stay in memory until they are set.
+        extent.all().iter().try_for_each(|lba| self.set_sum(lba, None))?;
+        Ok(true)
     }
 
     /// Pages that have none.
@@ -497,15 +531,14 @@ impl Filesystem {
                 let worn = &self.repairs.worn.clone();
                 let change =
                     FileChange { worn, number, dirty: &dirty, logged_max, size, modified, all };
-                let mut place = |is_careful| {
-                    self.attempt(id, |attempt| {
-                        attempt.place_change(&change, &complements, is_careful)
-                    })
+                let mut place = |moves| {
+                    self.attempt(id, |attempt| attempt.place_change(&change, &complements, moves))
                 };
-                match place(false) {
-                    Attempted::Failed(Errno::NoSpace) => place(true),
-                    attempted => attempted,
-                }
+                [Moves::Freely, Moves::AsTheJournalAllows, Moves::Never]
+                    .into_iter()
+                    .map(&mut place)
+                    .find(|attempted| !matches!(attempted, Attempted::Failed(Errno::NoSpace)))
+                    .unwrap_or(Attempted::Failed(Errno::NoSpace))
             }
             Attempted::Waits => Attempted::Waits,
             Attempted::Failed(errno) => Attempted::Failed(errno),

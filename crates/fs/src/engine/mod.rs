@@ -41,6 +41,7 @@ mod room;
 mod scrub;
 mod sectors;
 mod settling;
+mod spares;
 mod stale;
 mod units;
 mod writes;
@@ -71,6 +72,7 @@ use self::room::page_cost;
 use self::scrub::Scrubbing;
 use self::sectors::SectorCache;
 use self::settling::Settling;
+use self::spares::Spares;
 use self::stale::StaleExtents;
 use self::units::UnitRead;
 use crate::action::{Action, Event, SubId, Submit};
@@ -147,6 +149,7 @@ pub struct Filesystem {
     /// When the running transaction is to be committed.
     commit_at: Option<Instant>,
     settling: Settling,
+    spares: Spares,
     /// When it moved last.
     moved_at: Instant,
 }
@@ -303,6 +306,7 @@ impl Filesystem {
             free: None,
             commit_at: None,
             settling: Settling::default(),
+            spares: Spares::default(),
             moved_at: now,
             superblock,
             settings,
@@ -459,7 +463,7 @@ impl Filesystem {
         job: JobId,
         operation: impl FnOnce(&mut Attempt<'_>) -> Result<T, Stop>,
     ) -> Attempted<T> {
-        self.attempt_with(job, RoomLeft { free: self.free, kept: 0 }, operation)
+        self.attempt_with(job, self.room_in_all(), operation)
     }
 
     /// The same for one that may take what is left beside what was promised.
@@ -502,15 +506,15 @@ impl Filesystem {
         &mut self,
         operation: impl FnOnce(&mut Attempt<'_>) -> Result<T, Stop>,
     ) -> Option<T> {
+        let room = self.room_in_all();
         let Self { superblock, cache, recent, lost, .. } = self;
-        let room = RoomLeft { free: self.free, kept: 0 };
         operation(&mut Attempt::new(Ground { superblock, recent, room, cache, lost })).ok()
     }
 
     /// Reads the units that an attempt would need next, without one.
     fn look_ahead(&mut self, operation: impl FnOnce(&mut Attempt<'_>) -> Result<(), Stop>) {
+        let room = self.room_in_all();
         let Self { superblock, cache, recent, lost, .. } = self;
-        let room = RoomLeft { free: self.free, kept: 0 };
         let mut attempt = Attempt::new(Ground { superblock, recent, room, cache, lost });
         // What it cannot do is said when it is asked for.
         operation(&mut attempt).ok();
@@ -536,12 +540,14 @@ impl Filesystem {
         for lead in freed_units {
             self.running.units.remove(&lead);
             self.running.revoked.insert(lead);
+            self.recent.unreserve(lead);
             self.cache.remove(lead);
         }
         for (lead, unit) in units {
             self.running.units.insert(lead);
             self.running.revoked.remove(&lead);
             self.lost.remove(&lead);
+            self.recent.unreserve(lead);
             self.overtake_unit(lead);
             self.cache.insert_changed(lead, unit, record);
         }

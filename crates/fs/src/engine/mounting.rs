@@ -142,6 +142,7 @@ impl Filesystem {
             Phase::Closing(_) => self.phase = Phase::Unmounted,
             _ => {
                 self.phase = Phase::Mounted;
+                self.reserve_spares();
                 if self.keeps(Rule::Orphans) {
                     let job = self.new_job(Job::FindOrphans { from: 0 });
                     self.ready.push_front(job);

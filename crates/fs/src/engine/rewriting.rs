@@ -177,7 +177,7 @@ impl Filesystem {
 
     /// The next pages that do not lie as they should; nothing behind the last ones, or if there is no room for them.
     fn next_part(&mut self, id: JobId, inode: u64, from: u64) -> Attempted<Option<Next>> {
-        let kept = self.room_beside().kept + PART_MAX * self.page_cost;
+        let kept = self.kept_from_files() + PART_MAX * self.page_cost;
         let worn = self.repairs.worn.clone();
         self.attempt(id, |attempt| {
             let known = attempt.inode(inode)?;
