@@ -53,4 +53,4 @@ pub use request::{
     Request, Room, ScrubParts, ScrubPlace, Scrubbed, Setting, Sought, What,
 };
 pub use settings::{MountMode, RedundancyComes, Settings, Update};
-pub use status::Status;
+pub use status::{Failure, State, Status};

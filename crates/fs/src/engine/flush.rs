@@ -17,14 +17,15 @@
 
 use std::sync::Arc;
 
-use levelhead_block::{Buf, Durability, Piece, Reply};
+use levelhead_block::{Buf, Durability, Piece};
 use levelhead_units::{Lba, Sectors};
 
 use super::complements::{Brought, Complements, NewSector, OpenBlocks, lay_out};
 use super::files::{Early, Page};
 use super::job::{Job, JobId, PAGE};
 use super::repairs::Worn;
-use super::{Attempted, Filesystem, Logged, Purpose, SubId, is_stored};
+use super::unwritable::Stored;
+use super::{Attempted, Failure, Filesystem, Logged, Purpose, SubId};
 use crate::attempt::{Attempt, Stop};
 use crate::format::extent::{CodingExtent, PagePlace, Window};
 use crate::format::inode::{FileKind, Inode, InodePlace, Moment};
@@ -47,10 +48,11 @@ struct Dirty {
 }
 
 /// What a direct write has of a file.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct DirectWrite {
     inode: u64,
     pages: Pages,
+    extents: Vec<CodingExtent>,
 }
 
 /// Coding extents that follow one another on the disk and in their file, and are written with one command.
@@ -58,6 +60,7 @@ struct DirectRun {
     lba: Lba,
     pieces: Vec<Piece>,
     pages: Pages,
+    extents: Vec<CodingExtent>,
 }
 
 impl DirectRun {
@@ -292,7 +295,7 @@ impl Attempt<'_> {
             return Ok(Found::Direct(extent));
         }
         let may_move = placed.moves != Moves::Never;
-        let must_move = placed.has_lost(&window) || (is_worn && may_move);
+        let must_move = placed.has_lost(&window) || is_worn;
         let moves = moves && may_move;
         let to = match placed.moves {
             Moves::Freely => end,
@@ -627,20 +630,22 @@ impl Filesystem {
                     && run.sectors() + all.sectors <= COMMAND_MAX
             };
             if !runs.last().is_some_and(follows) {
-                runs.push(DirectRun { lba: extent.lba, pieces: Vec::new(), pages });
+                let (pieces, extents) = Default::default();
+                runs.push(DirectRun { lba: extent.lba, pieces, pages, extents });
             }
             let run = runs.last_mut().expect("there is one");
             run.pages.to = pages.to;
+            run.extents.push(*extent);
             data.into_iter().for_each(|sector| Piece::append(&mut run.pieces, sector));
             if extent.redundant > 0 {
                 run.pieces.push(Piece::whole(Arc::new(redundant)));
             }
         }
-        for DirectRun { lba, pieces, pages } in runs {
+        for DirectRun { lba, pieces, pages, extents } in runs {
             let sub = self.submit_write(Purpose::Direct, lba, pieces, Durability::Cached);
             self.running.writes.insert(sub);
             self.running.had_direct = true;
-            self.direct.insert(sub, DirectWrite { inode: number, pages });
+            self.direct.insert(sub, DirectWrite { inode: number, pages, extents });
             let file = self.files.get_mut(number).expect("it is being flushed");
             for (_, known) in file.pages.range_mut(pages.from..pages.to) {
                 (known.is_dirty, known.early) = (false, Early::No);
@@ -688,16 +693,19 @@ impl Filesystem {
     }
 
     /// A direct write has ended: its pages need no memory any more.
-    pub(super) fn handle_direct(&mut self, sub: SubId, reply: &Reply) {
+    pub(super) fn handle_direct(&mut self, sub: SubId, stored: &Stored) {
         self.running.writes.remove(&sub);
         if let Some(committing) = &mut self.committing {
             committing.writes.remove(&sub);
         }
         let direct = self.direct.remove(&sub);
-        if !is_stored(reply) {
-            return self.break_down();
+        let Some(DirectWrite { inode, pages, extents }) = direct else { return };
+        let is_stored = stored.failed().is_some_and(|failed| {
+            extents.iter().all(|extent| self.leave_failed(inode, extent, failed))
+        });
+        if !is_stored {
+            return self.break_down(stored.failure(Failure::Content));
         }
-        let Some(DirectWrite { inode, pages }) = direct else { return };
         let Some(file) = self.files.get_mut(inode) else { return };
         let mut over = Vec::new();
         for (&page, known) in file.pages.range_mut(pages.from..pages.to) {

@@ -101,8 +101,13 @@ impl Filesystem {
     pub(super) fn leave_place(&mut self, inode: u64, lba: Lba) {
         if !self.is_read_only() {
             self.actions.push_back(Action::Event(Event::Worn { lba, inode }));
-            self.rewriting.add(inode);
+            self.leave_places(inode);
         }
+    }
+
+    /// What lies in coding extents with sectors whose places do not hold them goes elsewhere.
+    pub(super) fn leave_places(&mut self, inode: u64) {
+        self.rewriting.add(inode);
     }
 
     /// Goes on with what is to be rewritten, if it is time.
