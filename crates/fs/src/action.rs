@@ -4,6 +4,7 @@ use levelhead_block::{Request, RequestId};
 use levelhead_units::Lba;
 
 use crate::request::Answer;
+use crate::status::Failure;
 
 /// The name of a command to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,6 +67,14 @@ pub enum Event {
         /// The file.
         inode: u64,
     },
+    /// A sector could not be written. Nothing is lost: what it should hold is elsewhere, or can be computed.
+    Unwritable {
+        /// Where it lies.
+        lba: Lba,
+    },
     /// Nothing is written any more, because the disk does not store what it should.
-    ReadOnly,
+    ReadOnly {
+        /// What it did not store.
+        failure: Failure,
+    },
 }

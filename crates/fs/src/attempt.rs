@@ -87,6 +87,8 @@ pub(crate) struct RoomLeft {
     pub(crate) free: Option<u64>,
     /// Those of them that it has to leave: for what was promised, and for deleting.
     pub(crate) kept: u64,
+    /// Places reserved for units that it has to leave.
+    pub(crate) spares_kept: usize,
 }
 
 /// What an attempt is made over.
@@ -183,6 +185,19 @@ impl<'a> Attempt<'a> {
     /// Sectors that it has to leave.
     pub(crate) fn kept(&self) -> u64 {
         self.room.kept
+    }
+
+    /// A place reserved for a unit that it may take, one of those nearest to a sector.
+    pub(crate) fn spare_near(&self, near: Lba) -> Option<Lba> {
+        let is_left = |lead: &Lba| {
+            let was_freed = self.freed.iter().any(|extent| extent.contains(*lead));
+            !was_freed && !self.changed.contains_key(lead)
+        };
+        let left: Vec<Lba> = self.recent.spares().filter(is_left).collect();
+        if left.len() <= self.room.spares_kept {
+            return None;
+        }
+        left.iter().copied().find(|&lead| lead >= near).or_else(|| left.last().copied())
     }
 
     /// Whether no copy of a unit could be read.

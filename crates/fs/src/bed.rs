@@ -40,6 +40,8 @@ pub(crate) struct Bed {
     pub(crate) weak: BTreeSet<u64>,
     /// Bad sectors that are still bad once they were written.
     pub(crate) worn: BTreeSet<u64>,
+    /// Sectors that cannot be written: a command that has one of them fails as a whole.
+    pub(crate) unwritable: BTreeSet<u64>,
     pub(crate) flushes: u64,
     pub(crate) written: u64,
     pub(crate) read: u64,
@@ -86,6 +88,7 @@ impl Bed {
             bad: BTreeSet::new(),
             weak: BTreeSet::new(),
             worn: BTreeSet::new(),
+            unwritable: BTreeSet::new(),
             flushes: 0,
             written: 0,
             read: 0,
@@ -155,6 +158,10 @@ impl Bed {
             Command::Write { extent, durability, zero_tail } => {
                 let Payload::Pieces(pieces) = payload else { panic!("a write has pieces") };
                 self.written += extent.sectors.get();
+                if extent.iter().any(|lba| self.unwritable.contains(&lba.get())) {
+                    let (unknown, damaged) = (SectorSet::EMPTY, SectorSet::first(extent.sectors));
+                    return Reply::bare(Outcome::Done { unknown, damaged });
+                }
                 for (lba, bytes) in extent.iter().zip(Piece::each_sector(&pieces)) {
                     let one = Extent::new(lba, Sectors::new(1));
                     assert!(ends_in(bytes, zero_tail), "{lba:?} does not end in {zero_tail:?}");

@@ -250,6 +250,18 @@ impl Geometry {
         copies
     }
 
+    /// The sectors of a unit: its near copies, and the far one.
+    ///
+    /// Panics unless the sector may lead ([`Geometry::may_lead`]).
+    pub fn unit_extents(&self, lead: Lba) -> Vec<Extent> {
+        let mut extents = vec![Extent::new(lead, Sectors::new(self.near()))];
+        if self.has_far() {
+            let far = *self.copies_of(lead).last().expect("a unit has copies");
+            extents.push(Extent::new(far, Sectors::new(1)));
+        }
+        extents
+    }
+
     /// Where the superblock lies.
     pub fn superblocks(&self) -> [Lba; 3] {
         let groups = self.groups();

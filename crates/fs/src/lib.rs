@@ -22,6 +22,8 @@ mod cache;
 pub mod check;
 mod engine;
 pub mod format;
+#[cfg(test)]
+mod full;
 pub mod geometry;
 #[cfg(test)]
 mod hostile;
@@ -51,4 +53,4 @@ pub use request::{
     Request, Room, ScrubParts, ScrubPlace, Scrubbed, Setting, Sought, What,
 };
 pub use settings::{MountMode, RedundancyComes, Settings, Update};
-pub use status::Status;
+pub use status::{Failure, State, Status};

@@ -8,6 +8,8 @@
 //! - SP3. The summary of a group says how many of its bits are clear; zero means that nothing was ever taken of it, and then its
 //!   bitmaps need not have been written.
 //! - SP4. The sums of sectors of which none is taken need not have been written: who takes the first of them writes them anew.
+//! - SP5. Some places for units are reserved: no file takes them, and of units only those take the last half of them without which
+//!   nothing could be deleted, or which were promised room. Units go there when there is no other place.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +30,7 @@ enum Whose {
 }
 
 /// Groups in which a run that is as long as wanted is looked for.
-const LOOKED_MAX: usize = 16;
+pub(crate) const LOOKED_MAX: usize = 16;
 
 /// Groups' worth of free sectors with which there is much room.
 const ROOMY: u64 = 8;
@@ -469,18 +471,47 @@ impl Attempt<'_> {
             }
             let from = if step == 0 { geometry.offset(near) } else { 0 };
             if let Some(lead) = self.find_unit(group, from)? {
-                let copies = geometry.copies_of(lead);
-                self.take(Extent::new(lead, Sectors::new(geometry.near())))?;
-                if geometry.has_far() {
-                    let far = *copies.last().expect("a unit has copies");
-                    self.take(Extent::new(far, Sectors::new(1)))?;
-                }
-                let owner = owner(lead);
-                self.create(lead, kind, owner);
-                return Ok(lead);
+                return self.take_unit_at(lead, kind, owner);
             }
         }
-        Err(Stop::Fail(Errno::NoSpace))
+        // SP5
+        let spare = self.spare_near(near).ok_or(Stop::Fail(Errno::NoSpace))?;
+        self.take_unit_at(spare, kind, owner)
+    }
+
+    fn take_unit_at(
+        &mut self,
+        lead: Lba,
+        kind: Kind,
+        owner: impl Fn(Lba) -> u64,
+    ) -> Result<Lba, Stop> {
+        for sectors in self.geometry().unit_extents(lead) {
+            self.take(sectors)?;
+        }
+        let owner = owner(lead);
+        self.create(lead, kind, owner);
+        Ok(lead)
+    }
+
+    /// A free place for a unit from a sector on, in one of some groups, to be reserved (SP5): where to go on looking, and the place if
+    /// there is one.
+    pub(crate) fn find_spare(&mut self, from: Lba) -> Result<Option<Lba>, Stop> {
+        let geometry = self.geometry();
+        let home = geometry.group_of(from);
+        for step in 0..geometry.groups().min(LOOKED_MAX as u64) {
+            let group = GroupIdx((home.0 + step) % geometry.groups());
+            // SP3: of one of which nothing was taken there is no bitmap, and room enough.
+            let (own, fellow) = (self.free_of(group)?, self.free_of(geometry.fellow(group))?);
+            let has_room = |free: Option<u64>, least: u64| free.is_some_and(|free| free >= least);
+            if !has_room(own, geometry.near()) || !has_room(fellow, 1) {
+                continue;
+            }
+            let offset = if step == 0 { geometry.offset(from) } else { 0 };
+            if let Some(lead) = self.find_unit(group, offset)? {
+                return Ok(Some(lead));
+            }
+        }
+        Ok(None)
     }
 
     /// The first place for a unit from an offset of a group on, and then from its beginning.
@@ -518,11 +549,8 @@ impl Attempt<'_> {
     pub(crate) fn free_unit(&mut self, lead: Lba) -> Result<(), Stop> {
         let geometry = self.geometry();
         broken(geometry.may_lead(lead).then_some(()))?;
-        let copies = geometry.copies_of(lead);
-        self.free_run(Extent::new(lead, Sectors::new(geometry.near())))?;
-        if geometry.has_far() {
-            let far = *copies.last().expect("a unit has copies");
-            self.free_run(Extent::new(far, Sectors::new(1)))?;
+        for sectors in geometry.unit_extents(lead) {
+            self.free_run(sectors)?;
         }
         self.forget(lead);
         Ok(())

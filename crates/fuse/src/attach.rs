@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use fuser::{Config, MountOption, SessionACL};
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
 use rustix::process::{getegid, geteuid};
 
 use crate::error::FuseError;
@@ -196,6 +196,16 @@ impl Drop for Attached {
             drop(detach(&self.point));
         }
     }
+}
+
+/// Has the kernel say that the filesystem which is mounted on `point` with these flags takes no writes any more, so that `/proc/mounts`
+/// does.
+///
+/// # Errors
+///
+/// There is no right to do so: only root has it.
+pub(crate) fn make_read_only(point: &Path, flags: Flags) -> std::io::Result<()> {
+    Ok(mount_remount(point, flags.0 | MountFlags::RDONLY, c"")?)
 }
 
 /// Takes the filesystem that is mounted on `point` out of the tree; it ends when no file in it is open any more.

@@ -9,7 +9,7 @@ use fuser::{Config, Session, SessionACL};
 use levelhead_block::BlockService;
 use levelhead_fs::{Event, Filesystem};
 
-use crate::attach::{Attached, Way, detach};
+use crate::attach::{Attached, Way, detach, make_read_only};
 use crate::driver::{Driver, Ended, Parts};
 use crate::error::FuseError;
 use crate::gate::{Gate, Input, Inputs};
@@ -48,6 +48,7 @@ pub enum Served {
 pub fn serve(mut attached: Attached, serving: Serving<'_>) -> Result<Served, FuseError> {
     let Serving { begun, core, service, on_ready, on_event } = serving;
     let numbers = Numbers { root: core.root() };
+    let on_event = also_in_the_kernel(on_event, &attached);
     let driver = Driver::new(Parts { core, service, on_event, begun });
     let gate = Gate::new(Arc::clone(&driver) as Arc<dyn Inputs>);
     let kernel =
@@ -76,6 +77,23 @@ pub fn serve(mut attached: Attached, serving: Serving<'_>) -> Result<Served, Fus
     gate.send(Input::Leave);
     let ended = thread.join().expect("the driver catches what panics");
     Ok(served(ended, ran))
+}
+
+/// When nothing is written any more, the kernel is told as well, where this program may.
+fn also_in_the_kernel(
+    mut on_event: Box<dyn FnMut(Event) + Send>,
+    attached: &Attached,
+) -> Box<dyn FnMut(Event) + Send> {
+    let (point, flags) = (attached.point.clone(), attached.options.flags);
+    Box::new(move |event| {
+        on_event(event);
+        if matches!(event, Event::ReadOnly { .. }) {
+            let point = point.clone();
+            // Not here: the kernel may ask something before it does so.
+            let remount = move || drop(make_read_only(&point, flags));
+            drop(thread::Builder::new().name("remount".into()).spawn(remount));
+        }
+    })
 }
 
 fn served(ended: Ended, ran: io::Result<()>) -> Served {

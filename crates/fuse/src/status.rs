@@ -1,6 +1,7 @@
 //! How a mounted filesystem stands, as the text of an extended attribute of its root that is listed nowhere.
 //!
 //! ```text
+//!   state writing
 //!   groups_stale 12
 //!   sectors_repaired 3
 //!   ..
@@ -8,7 +9,7 @@
 
 use std::path::Path;
 
-use levelhead_fs::{Answer, Status};
+use levelhead_fs::{Answer, State, Status};
 use rustix::io::Errno;
 
 /// The attribute's name. The kernel lets every user read it.
@@ -24,10 +25,12 @@ const TEXT_MAX: usize = 4096;
 const ATTRIBUTE_MAX: usize = 1 << 16;
 
 /// Each figure with its name.
-fn figures(status: &Status) -> [(&'static str, u64); 6] {
+fn figures(status: &Status) -> [(&'static str, u64); 7] {
     let Status {
+        state: _,
         groups_stale,
         sectors_repaired,
+        sectors_unwritable,
         sectors_lost,
         sectors_decoded,
         sectors_retried,
@@ -36,6 +39,7 @@ fn figures(status: &Status) -> [(&'static str, u64); 6] {
     [
         ("groups_stale", groups_stale),
         ("sectors_repaired", sectors_repaired),
+        ("sectors_unwritable", sectors_unwritable),
         ("sectors_lost", sectors_lost),
         ("sectors_decoded", sectors_decoded),
         ("sectors_retried", sectors_retried),
@@ -44,16 +48,19 @@ fn figures(status: &Status) -> [(&'static str, u64); 6] {
 }
 
 pub(crate) fn text(status: &Status) -> String {
-    figures(status).iter().map(|(name, value)| format!("{name} {value}\n")).collect()
+    let figures = figures(status);
+    let figures = figures.iter().map(|(name, value)| format!("{name} {value}\n"));
+    std::iter::once(format!("state {}\n", status.state.name())).chain(figures).collect()
 }
 
 /// What a text says; nothing if a figure is missing or no number.
 fn parse(text: &str) -> Option<Status> {
-    let figure = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        line?.parse().ok()
-    };
+    let value =
+        |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let figure = |name: &str| value(name)?.parse().ok();
     Some(Status {
+        state: State::named(value("state")?)?,
+        sectors_unwritable: figure("sectors_unwritable")?,
         groups_stale: figure("groups_stale")?,
         sectors_repaired: figure("sectors_repaired")?,
         sectors_lost: figure("sectors_lost")?,
@@ -107,6 +114,8 @@ mod tests {
     #[test]
     fn status_is_read_as_it_was_written() {
         let status = Status {
+            state: State::Failed(levelhead_fs::Failure::Metadata),
+            sectors_unwritable: 5,
             groups_stale: 3,
             sectors_repaired: 4,
             sectors_lost: 5,
@@ -114,6 +123,10 @@ mod tests {
             sectors_retried: 7,
             files_damaged: u64::MAX,
         };
+        for state in State::ALL {
+            let status = Status { state, ..status };
+            assert_eq!(parse(&text(&status)), Some(status));
+        }
         let text = text(&status);
         assert!(text.len() < TEXT_MAX);
         assert_eq!(parse(&text), Some(status));

@@ -248,8 +248,11 @@ fn sentence(name: &str, event: Event) -> String {
                 "{name}: what was written last to inode {inode} has no place on the disk, and is lost"
             )
         }
-        Event::ReadOnly => {
-            format!("{name}: nothing is written any more, because the disk does not store it")
+        Event::Unwritable { lba } => {
+            format!("{name}: sector {} cannot be written: it is done without", lba.get())
+        }
+        Event::ReadOnly { failure } => {
+            format!("{name} is read-only from now on: {failure}")
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use levelhead_fs::{Answer, MountMode, Status, What};
+use levelhead_fs::{Answer, MountMode, State, Status, What};
 use levelhead_fuse::{read_damaged, read_status};
 use levelhead_report::json;
 use levelhead_units::Sectors;
@@ -17,11 +17,16 @@ use crate::{AppError, Show};
 /// How a filesystem stands.
 #[derive(Clone, Debug, Serialize)]
 pub struct FilesystemStatus {
+    /// Of what is mounted; `unmounted` of what is not.
+    state: &'static str,
+    /// Why nothing is written any more; nothing where the disk stores what it should.
+    failure: Option<String>,
     files: u64,
     usable_bytes: u64,
     free_bytes: u64,
     groups_stale: u64,
     sectors_repaired: u64,
+    sectors_unwritable: u64,
     sectors_lost: u64,
     sectors_decoded: u64,
     sectors_retried: u64,
@@ -81,6 +86,7 @@ fn alone_status(target: &str) -> Result<FilesystemStatus, AppError> {
     };
     Ok(FilesystemStatus {
         damaged,
+        state: "unmounted",
         files: room.inodes,
         usable_bytes: Sectors::new(room.sectors).bytes().get(),
         free_bytes: Sectors::new(room.free).bytes().get(),
@@ -89,22 +95,38 @@ fn alone_status(target: &str) -> Result<FilesystemStatus, AppError> {
 }
 
 impl FilesystemStatus {
+    /// Why nothing is written any more, if so.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
     fn of(status: &Status) -> Self {
         let &Status {
+            state,
             groups_stale,
             sectors_repaired,
+            sectors_unwritable,
             sectors_lost,
             sectors_decoded,
             sectors_retried,
             files_damaged,
         } = status;
         let (files, usable_bytes, free_bytes) = (0, 0, 0);
+        let failure = match state {
+            State::Failed(failure) => Some(failure.to_string()),
+            State::Mounting | State::Writing | State::ReadOnly | State::Unmounting => None,
+        };
+        // What it is besides is not of interest to who only wants to know whether writes are stored.
+        let state = if failure.is_some() { State::ReadOnly.name() } else { state.name() };
         Self {
+            state,
+            failure,
             files,
             usable_bytes,
             free_bytes,
             groups_stale,
             sectors_repaired,
+            sectors_unwritable,
             sectors_lost,
             sectors_decoded,
             sectors_retried,
@@ -118,12 +140,18 @@ impl Show for FilesystemStatus {
     fn text(&self) -> String {
         let mut text = String::new();
         let bytes = |bytes: u64| levelhead_units::Bytes::new(bytes).short();
+        let state = match &self.failure {
+            Some(failure) => format!("{}: {failure}", self.state),
+            None => self.state.to_owned(),
+        };
         for (name, value) in [
+            ("state", state),
             ("files", self.files.to_string()),
             ("room for files", bytes(self.usable_bytes)),
             ("free", bytes(self.free_bytes)),
             ("groups whose redundancy is behind", self.groups_stale.to_string()),
             ("sectors repaired", self.sectors_repaired.to_string()),
+            ("sectors that cannot be written", self.sectors_unwritable.to_string()),
             ("sectors lost", self.sectors_lost.to_string()),
             ("sectors computed for readers", self.sectors_decoded.to_string()),
             ("sectors read by retries", self.sectors_retried.to_string()),

@@ -206,7 +206,16 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             let damaged = damage_filesystem(&args.ask(), progress::bars(output).as_ref())?;
             output.print(&damaged)
         }
-        Options::Status(StatusArgs { target }) => output.print(&filesystem_status(&target)?),
+        Options::Status(StatusArgs { target }) => {
+            let status = filesystem_status(&target)?;
+            output.print(&status)?;
+            match status.failure() {
+                None => Ok(()),
+                Some(failure) => {
+                    Err(AppError::trouble(format!("{target} is read-only: {failure}")))
+                }
+            }
+        }
         Options::Set(SetArgs { path, kind }) => output.print(&set_kind(&SetKind { path, kind })?),
         Options::Inspect(args) => output.print(&inspect_filesystem(&args.ask())?),
         Options::Replay(args) => args.run(output),

@@ -81,6 +81,7 @@ fn new_filesystem_is_shown_as_it_was_made() {
         "free_bytes",
         "groups_stale",
         "sectors_repaired",
+        "sectors_unwritable",
         "sectors_lost",
         "sectors_decoded",
         "sectors_retried",
@@ -90,7 +91,8 @@ fn new_filesystem_is_shown_as_it_was_made() {
         number(&status, key);
     }
     assert_eq!(status["damaged"], Value::Array(vec![]));
-    assert_eq!(status.as_object().unwrap().len(), keys.len() + 1);
+    assert_eq!((&status["state"], &status["failure"]), (&"unmounted".into(), &Value::Null));
+    assert_eq!(status.as_object().unwrap().len(), keys.len() + 3);
     assert_eq!(number(&status, "files"), 1);
     assert!(before == shelf.content(), "something was written");
     // The first sector is another's now.
@@ -126,6 +128,7 @@ fn damaged_group_of_a_file_is_shown_sector_by_sector() {
     let folder = Path::new(&point).join("folder");
     let written = fs::create_dir(&folder).and_then(|()| fs::write(folder.join("file"), &bytes));
     let mounted = levelhead(&["fs", "status", &point, "--json"]).json();
+    assert_eq!((&mounted["state"], &mounted["failure"]), (&"writing".into(), &Value::Null));
     let refused = levelhead(&["fs", "inspect", &target]);
     levelhead(&["fs", "umount", &point]).good();
     written.unwrap();

@@ -50,7 +50,7 @@ pub(super) fn settle(
                 {
                     settled = Settled::JournalLost;
                 }
-                Action::Event(Event::ReadOnly) if settled == Settled::Done => {
+                Action::Event(Event::ReadOnly { .. }) if settled == Settled::Done => {
                     settled = Settled::Broken;
                 }
                 Action::Event(_) | Action::Reply { .. } => {}

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use levelhead_block::{Buf, Durability, Piece, Reply};
 use levelhead_units::{Extent, Lba, Sectors};
 
-use super::{Filesystem, Purpose, SubId, is_stored};
+use super::unwritable::Stored;
+use super::{Failure, Filesystem, Purpose, SubId, is_stored};
 use crate::format::unit::Sector;
 use crate::rules::Rule;
 
@@ -169,11 +170,26 @@ impl Filesystem {
         !next.is_empty()
     }
 
-    pub(super) fn handle_in_place(&mut self, sub: SubId, reply: &Reply) {
-        let leads = self.checkpoint.writing.remove(&sub);
-        if !is_stored(reply) {
-            return self.break_down();
+    pub(super) fn handle_in_place(&mut self, sub: SubId, extent: Extent, stored: &Stored) {
+        let leads = self.checkpoint.writing.get(&sub).cloned().unwrap_or_default();
+        let to_be_read = match stored.failed() {
+            Some(failed) => self.note_copies(extent, failed, &leads),
+            None => None,
+        };
+        let Some(to_be_read) = to_be_read else {
+            self.checkpoint.writing.remove(&sub);
+            return self.break_down(stored.failure(Failure::Metadata));
+        };
+        for lead in to_be_read {
+            let sub = self.read_back(lead);
+            self.checkpoint.writing.insert(sub, [lead].into());
         }
+        self.end_copies(sub);
+    }
+
+    /// Copies of units are written, or it is known what lies in their places.
+    pub(super) fn end_copies(&mut self, sub: SubId) {
+        let leads = self.checkpoint.writing.remove(&sub);
         for lead in leads.into_iter().flatten() {
             let is_writing = self.checkpoint.writing.values().any(|other| other.contains(&lead));
             if is_writing {
@@ -209,7 +225,7 @@ impl Filesystem {
 
     pub(super) fn handle_flushed_in_place(&mut self, reply: &Reply) {
         if !is_stored(reply) {
-            return self.break_down();
+            return self.break_down(Failure::Flush);
         }
         let Some(Flushing { units, extents }) = self.checkpoint.flushing.take() else { return };
         for Placed { lead, record } in units {

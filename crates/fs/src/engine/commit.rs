@@ -12,8 +12,9 @@ use levelhead_units::{Instant, Lba, Sectors};
 
 use super::early::EarlyPage;
 use super::job::{Job, JobId, PAGE, SyncStep, Syncing, Then};
-use super::journal::Journal;
-use super::{Filesystem, Phase, Purpose, SubId, is_stored};
+use super::journal::{Journal, MARK};
+use super::unwritable::Stored;
+use super::{Failure, Filesystem, Phase, Purpose, SubId, is_stored};
 use crate::cache::Unit;
 use crate::format::extent::CodingExtent;
 use crate::format::record::{About, Descriptor, RecordEntry};
@@ -69,6 +70,57 @@ pub(super) struct Committing {
     /// The oldest record that counts, as its own says.
     oldest: u64,
     sealed: BTreeMap<Lba, Arc<Sector>>,
+    /// How its record is laid out, and how often that was written.
+    shape: RecordShape,
+    tries: u8,
+}
+
+/// How often a record is written before the journal counts as failed.
+const RECORD_TRIES: u8 = 16;
+
+/// How a record is laid out: descriptor, payload with what is redundant behind it, descriptor.
+#[derive(Debug, Default)]
+struct RecordShape {
+    descriptor: u32,
+    data: u32,
+    data_max: u32,
+    /// Redundant sectors of each group of its payload.
+    rows: Vec<u32>,
+}
+
+impl RecordShape {
+    /// Whether it can be read without some of its sectors.
+    fn lasts_without(&self, failed: &[u32]) -> bool {
+        let all = 2 * self.descriptor + self.data + self.rows.iter().sum::<u32>();
+        let behind = all - self.descriptor;
+        let mut bad = vec![0; self.rows.len()];
+        for &at in failed {
+            if at < self.descriptor {
+                if failed.contains(&(behind + at)) {
+                    return false;
+                }
+            } else if at < behind {
+                let Some(group) = self.group_of(at - self.descriptor) else { return false };
+                bad[group] += 1;
+            }
+        }
+        bad.iter().zip(&self.rows).all(|(bad, rows)| bad <= rows)
+    }
+
+    /// The group of a sector of the payload; nothing where there is no redundancy.
+    fn group_of(&self, at: u32) -> Option<usize> {
+        let Some(mut row) = at.checked_sub(self.data) else {
+            let group = (at / self.data_max) as usize;
+            return (group < self.rows.len()).then_some(group);
+        };
+        self.rows.iter().position(|&rows| match row.checked_sub(rows) {
+            Some(left) => {
+                row = left;
+                false
+            }
+            None => true,
+        })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +184,7 @@ impl Filesystem {
         }
         let is_full = self.running.is_full(&self.journal);
         (is_full || self.journal.is_filling())
-            && !matches!(self.phase, Phase::Broken | Phase::Mounting(_))
+            && !matches!(self.phase, Phase::Broken(_) | Phase::Mounting(_))
     }
 
     /// What has stalled goes on when it can.
@@ -155,7 +207,7 @@ impl Filesystem {
         if !self.running.is_empty() {
             self.begin_commit_soon(now);
         }
-        if matches!(self.phase, Phase::Broken) || self.is_read_only() {
+        if matches!(self.phase, Phase::Broken(_)) || self.is_read_only() {
             return false;
         }
         let Some(committing) = &self.committing else { return self.close(now) };
@@ -231,7 +283,10 @@ impl Filesystem {
             state: State::Waiting,
             oldest: 0,
             sealed: BTreeMap::new(),
+            shape: RecordShape::default(),
+            tries: 0,
         });
+        self.reserve_spares();
         let is_dirty = !self.dirty_files().is_empty();
         self.commit_at = is_dirty.then_some(now + self.settings.commit_every);
         true
@@ -239,7 +294,7 @@ impl Filesystem {
 
     pub(super) fn handle_flushed(&mut self, reply: &Reply) {
         if !is_stored(reply) {
-            return self.break_down();
+            return self.break_down(Failure::Flush);
         }
         if let Some(committing) = &mut self.committing {
             committing.state = State::Blocked;
@@ -309,6 +364,7 @@ impl Filesystem {
         // A damaged sector of the journal is computed from the others, as one of a file.
         let data_max = usize::from(ladder.data_max());
         let mut redundant: Vec<Piece> = Vec::new();
+        let (data, mut groups) = (payload.len() as u32, Vec::new());
         for group in payload.chunks(data_max) {
             let rows = ladder.redundant(group.len() as u32);
             if rows == 0 {
@@ -322,6 +378,7 @@ impl Filesystem {
                 .expect("one buffer for each symbol");
             let whole = Piece::whole(Arc::new(buf));
             redundant.extend((0..u32::from(rows)).map(|row| whole.part(row, 1)));
+            groups.push(u32::from(rows));
         }
         for piece in redundant {
             let sum = sum_of(filesystem, Lba::ZERO, piece.bytes());
@@ -347,8 +404,15 @@ impl Filesystem {
         let oldest_at = self.journal.place_of(oldest);
         let descriptor = Descriptor { oldest_at, ..descriptor };
         let pieces = assemble(&descriptor, self.journal.lba(at), payload);
+        let shape = RecordShape {
+            descriptor: descriptor.sectors(),
+            data,
+            data_max: data_max as u32,
+            rows: groups,
+        };
         let committing = self.committing.as_mut().expect("it is being committed");
         (committing.state, committing.oldest) = (State::Writing, oldest);
+        committing.shape = shape;
         let lba = self.journal.lba(at);
         self.submit_write(Purpose::Record, lba, pieces, Durability::Durable);
         true
@@ -394,20 +458,38 @@ impl Filesystem {
         counts
     }
 
-    pub(super) fn handle_mark(&mut self, reply: &Reply) {
-        if !is_stored(reply) {
-            return self.break_down();
+    pub(super) fn handle_mark(&mut self, stored: &Stored) {
+        match stored.failed() {
+            // It is there twice.
+            Some(failed) if failed.len() < MARK as usize => self.do_without(failed),
+            Some(_) | None => return self.break_down(stored.failure(Failure::Journal)),
         }
         self.journal.note_durable(0, self.checkpoint.marking);
     }
 
     /// The record is durable.
-    pub(super) fn handle_record(&mut self, reply: &Reply) {
-        if !is_stored(reply) {
-            return self.break_down();
-        }
-        let Some(committing) = self.committing.take() else { return };
+    pub(super) fn handle_record(&mut self, stored: &Stored) {
+        let Some(failed) = stored.failed() else { return self.break_down(Failure::Disk) };
+        let Some(mut committing) = self.committing.take() else { return };
         let record = committing.record;
+        if !failed.is_empty() {
+            self.do_without(failed);
+            let at = self.journal.lba(self.journal.place_of(record));
+            let failed: Vec<u32> = failed.iter().map(|&lba| (lba - at).get() as u32).collect();
+            self.journal.note_failed(record, &failed);
+            if !committing.shape.lasts_without(&failed) {
+                // What there is of it counts, if at all, for the same as what is written elsewhere.
+                self.journal.forget(record);
+                committing.tries += 1;
+                if committing.tries >= RECORD_TRIES {
+                    self.committing = Some(committing);
+                    return self.break_down(Failure::Journal);
+                }
+                committing.state = State::Blocked;
+                self.committing = Some(committing);
+                return;
+            }
+        }
         self.journal.note_durable(record, committing.oldest);
         self.owed.retain(|owed| owed.freed_by > record);
         self.early.note_durable(record);
@@ -428,7 +510,7 @@ impl Filesystem {
 
     /// A sync job is attempted.
     pub(super) fn run_sync_job(&mut self, id: JobId, mut sync: Syncing) {
-        if matches!(self.phase, Phase::Broken) {
+        if matches!(self.phase, Phase::Broken(_)) {
             return self.end_sync(&sync, Answer::Failed(Errno::Io));
         }
         if self.is_read_only() {

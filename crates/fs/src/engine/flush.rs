@@ -12,11 +12,13 @@
 //! - FL1. A transaction in which pages leave their place has their new places, and their bytes are in these or in the journal.
 //! - FL2. A coding extent that is to be written directly stays as it was laid out until its checksums are set: grown, its redundancy
 //!   would have the place, and the checksums, of new data.
+//! - FL3. Pages that have a place need no room: where there is none they are overwritten there, by way of the journal, so that no write
+//!   to what was allocated fails on a full disk.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use levelhead_block::{Buf, Durability, Piece, Reply};
+use levelhead_block::{Buf, Durability, Piece};
 use levelhead_units::{Lba, Sectors};
 
 use super::complements::{Brought, Complements, NewSector, OpenBlocks, lay_out};
@@ -24,7 +26,8 @@ use super::files::{Early, Page};
 use super::job::{Job, JobId, PAGE};
 use super::repairs::Worn;
 use super::stale::InPlace;
-use super::{Attempted, Filesystem, Logged, Purpose, SubId, is_stored};
+use super::unwritable::Stored;
+use super::{Attempted, Failure, Filesystem, Logged, Purpose, SubId};
 use crate::attempt::{Attempt, Stop};
 use crate::format::extent::{CodingExtent, PagePlace, Window};
 use crate::format::inode::{FileKind, Inode, InodePlace, Moment};
@@ -47,10 +50,11 @@ struct Dirty {
 }
 
 /// What a direct write has of a file.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct DirectWrite {
     inode: u64,
     pages: Pages,
+    extents: Vec<CodingExtent>,
 }
 
 /// Coding extents that follow one another on the disk and in their file, and are written with one command.
@@ -58,6 +62,7 @@ struct DirectRun {
     lba: Lba,
     pieces: Vec<Piece>,
     pages: Pages,
+    extents: Vec<CodingExtent>,
 }
 
 impl DirectRun {
@@ -121,6 +126,17 @@ struct LoggedSector {
     old: Option<u32>,
 }
 
+/// Which pages leave their places for others, where they could be overwritten as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moves {
+    /// All that would lie better elsewhere.
+    Freely,
+    /// As many as the journal has room for, should they come to lie apart.
+    AsTheJournalAllows,
+    /// None: nothing new is taken for a page that has a place (FL3).
+    Never,
+}
+
 /// Pages that are given their places.
 struct Placed<'a> {
     /// Places that are left.
@@ -131,8 +147,7 @@ struct Placed<'a> {
     logged_max: usize,
     /// Bytes of the file before.
     size: u64,
-    /// Whether pages leave their places only as far as the journal has room for all of them.
-    is_careful: bool,
+    moves: Moves,
     /// The page behind the last one that has left its place.
     left_to: u64,
     plan: FlushPlan,
@@ -184,7 +199,7 @@ impl Attempt<'_> {
         &mut self,
         change: &FileChange<'_>,
         complements: &Complements,
-        is_careful: bool,
+        moves: Moves,
     ) -> Result<FlushPlan, Stop> {
         let &FileChange { worn, number, dirty, logged_max, size, modified, all } = change;
         let mut inode = self.inode(number)?;
@@ -194,7 +209,7 @@ impl Attempt<'_> {
             complements,
             logged_max,
             size: inode.size,
-            is_careful,
+            moves,
             left_to: 0,
             plan: FlushPlan::default(),
             blocks: OpenBlocks::default(),
@@ -279,10 +294,16 @@ impl Attempt<'_> {
             false => is_all || is_much,
         };
         let window = mapped.window.part((page - mapped.page) as u32, (end - page) as u32);
-        let must_move = placed.has_lost(&window) || placed.worn.has_any(extent.all());
-        let to = match placed.is_careful {
-            true => end.min(page + placed.alone_max(kind)),
-            false => end,
+        let is_worn = placed.worn.has_any(extent.all());
+        if is_all && is_much && !is_worn && self.was_never_written(&window)? {
+            return Ok(Found::Direct(extent));
+        }
+        let may_move = placed.moves != Moves::Never;
+        let must_move = placed.has_lost(&window) || is_worn;
+        let moves = moves && may_move;
+        let to = match placed.moves {
+            Moves::Freely => end,
+            Moves::AsTheJournalAllows | Moves::Never => end.min(page + placed.alone_max(kind)),
         };
         // What moves because its place, its block or its kind is not right for it goes a part at a time, if need be.
         let is_wrong = must_move || (moves && extent.kind != kind);
@@ -295,6 +316,22 @@ impl Attempt<'_> {
             return Ok(Found::Nothing);
         }
         Ok(Found::Logged(window))
+    }
+
+    /// Whether a window has all of a coding extent of which nothing was written: it can be written directly, as a new one can.
+    fn was_never_written(&mut self, window: &Window) -> Result<bool, Stop> {
+        let extent = window.extent;
+        if *window != Window::whole(extent) {
+            return Ok(false);
+        }
+        for lba in extent.all().iter() {
+            if self.sum(lba)?.is_some() {
+                return Ok(false);
+            }
+        }
+        // They stay in memory until they are set.
+        extent.all().iter().try_for_each(|lba| self.set_sum(lba, None))?;
+        Ok(true)
     }
 
     /// Pages that have none.
@@ -506,15 +543,14 @@ impl Filesystem {
                 let worn = &self.repairs.worn.clone();
                 let change =
                     FileChange { worn, number, dirty: &dirty, logged_max, size, modified, all };
-                let mut place = |is_careful| {
-                    self.attempt(id, |attempt| {
-                        attempt.place_change(&change, &complements, is_careful)
-                    })
+                let mut place = |moves| {
+                    self.attempt(id, |attempt| attempt.place_change(&change, &complements, moves))
                 };
-                match place(false) {
-                    Attempted::Failed(Errno::NoSpace) => place(true),
-                    attempted => attempted,
-                }
+                [Moves::Freely, Moves::AsTheJournalAllows, Moves::Never]
+                    .into_iter()
+                    .map(&mut place)
+                    .find(|attempted| !matches!(attempted, Attempted::Failed(Errno::NoSpace)))
+                    .unwrap_or(Attempted::Failed(Errno::NoSpace))
             }
             Attempted::Waits => Attempted::Waits,
             Attempted::Failed(errno) => Attempted::Failed(errno),
@@ -605,20 +641,22 @@ impl Filesystem {
                     && run.sectors() + all.sectors <= COMMAND_MAX
             };
             if !runs.last().is_some_and(follows) {
-                runs.push(DirectRun { lba: extent.lba, pieces: Vec::new(), pages });
+                let (pieces, extents) = Default::default();
+                runs.push(DirectRun { lba: extent.lba, pieces, pages, extents });
             }
             let run = runs.last_mut().expect("there is one");
             run.pages.to = pages.to;
+            run.extents.push(*extent);
             data.into_iter().for_each(|sector| Piece::append(&mut run.pieces, sector));
             if extent.redundant > 0 {
                 run.pieces.push(Piece::whole(Arc::new(redundant)));
             }
         }
-        for DirectRun { lba, pieces, pages } in runs {
+        for DirectRun { lba, pieces, pages, extents } in runs {
             let sub = self.submit_write(Purpose::Direct, lba, pieces, Durability::Cached);
             self.running.writes.insert(sub);
             self.running.had_direct = true;
-            self.direct.insert(sub, DirectWrite { inode: number, pages });
+            self.direct.insert(sub, DirectWrite { inode: number, pages, extents });
             let file = self.files.get_mut(number).expect("it is being flushed");
             for (_, known) in file.pages.range_mut(pages.from..pages.to) {
                 (known.is_dirty, known.early) = (false, Early::No);
@@ -666,16 +704,19 @@ impl Filesystem {
     }
 
     /// A direct write has ended: its pages need no memory any more.
-    pub(super) fn handle_direct(&mut self, sub: SubId, reply: &Reply) {
+    pub(super) fn handle_direct(&mut self, sub: SubId, stored: &Stored) {
         self.running.writes.remove(&sub);
         if let Some(committing) = &mut self.committing {
             committing.writes.remove(&sub);
         }
         let direct = self.direct.remove(&sub);
-        if !is_stored(reply) {
-            return self.break_down();
+        let Some(DirectWrite { inode, pages, extents }) = direct else { return };
+        let is_stored = stored.failed().is_some_and(|failed| {
+            extents.iter().all(|extent| self.leave_failed(inode, extent, failed))
+        });
+        if !is_stored {
+            return self.break_down(stored.failure(Failure::Content));
         }
-        let Some(DirectWrite { inode, pages }) = direct else { return };
         let Some(file) = self.files.get_mut(inode) else { return };
         let mut over = Vec::new();
         for (&page, known) in file.pages.range_mut(pages.from..pages.to) {

@@ -44,6 +44,8 @@ pub(super) enum Job {
     Damaged {
         inode: u64,
     },
+    /// Reserves places for units.
+    Spares,
     /// Finds inodes without names that a crash has left.
     FindOrphans {
         from: u64,

@@ -51,6 +51,7 @@ impl Filesystem {
                 Job::Rewrite(part) => self.run_rewrite(id, part),
                 Job::Scrub => self.run_scrub(id),
                 Job::Damaged { inode } => self.run_damaged(id, inode),
+                Job::Spares => self.run_spares(id),
                 Job::FindOrphans { from } => self.run_find_orphans(id, from),
             }
         }

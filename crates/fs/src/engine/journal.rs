@@ -9,7 +9,7 @@
 //! name of the oldest record that counts. Two places of their own hold marks, records of nothing that only say this: there is always
 //! room for the one that makes room.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use levelhead_units::{Extent, Lba, Sectors};
 
@@ -35,6 +35,8 @@ pub(super) struct Journal {
     mark: u32,
     /// Places of files' sectors, and first sectors of coding extents, that records of the ring name, with the newest of these.
     named: BTreeMap<Lba, u64>,
+    /// Places that could not be written: records lie elsewhere as long as there is room.
+    failed: BTreeSet<u32>,
 }
 
 /// A record in the ring.
@@ -56,6 +58,7 @@ impl Journal {
             oldest: superblock.record,
             mark: 0,
             named: BTreeMap::new(),
+            failed: BTreeSet::new(),
         }
     }
 
@@ -98,10 +101,26 @@ impl Journal {
                     .iter()
                     .all(|held| at + sectors <= held.at || held.at + held.sectors <= at)
         };
-        let at = [self.head, RECORDS].into_iter().find(|&at| is_free(at))?;
+        let is_good = |at: u32| self.failed.range(at..at + sectors).next().is_none();
+        let behind = |from: u32| self.failed.range(from..).map(|&failed| failed + 1);
+        let from = |from: u32| std::iter::once(from).chain(behind(from));
+        let mut good = from(self.head).chain(from(RECORDS));
+        let at = good.find(|&at| is_good(at) && is_free(at));
+        let at = at.or_else(|| [self.head, RECORDS].into_iter().find(|&at| is_free(at)))?;
         self.held.push_back(HeldRecord { record, at, sectors });
         self.head = at + sectors;
         Some(at)
+    }
+
+    /// Some sectors of a record, counted from its first, could not be written.
+    pub(super) fn note_failed(&mut self, record: u64, failed: &[u32]) {
+        let at = self.place_of(record);
+        self.failed.extend(failed.iter().map(|sector| at + sector));
+    }
+
+    /// A record cannot be read where it was written, and is written elsewhere.
+    pub(super) fn forget(&mut self, record: u64) {
+        self.held.retain(|held| held.record != record);
     }
 
     /// The place of the next mark.

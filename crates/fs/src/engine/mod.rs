@@ -41,8 +41,10 @@ mod room;
 mod scrub;
 mod sectors;
 mod settling;
+mod spares;
 mod stale;
 mod units;
+mod unwritable;
 mod writes;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -71,8 +73,10 @@ use self::room::page_cost;
 use self::scrub::Scrubbing;
 use self::sectors::SectorCache;
 use self::settling::Settling;
+use self::spares::Spares;
 use self::stale::StaleExtents;
 use self::units::UnitRead;
+use self::unwritable::{Stored, Unwritable};
 use crate::action::{Action, Event, SubId, Submit};
 use crate::attempt::{Attempt, Changed, CutPages, Ground, RoomLeft, Stop};
 use crate::cache::Cache;
@@ -82,7 +86,7 @@ use crate::recent::Recent;
 use crate::request::{Answer, Errno, Request};
 use crate::rules::Rule;
 use crate::settings::{MountMode, Settings};
-use crate::status::Status;
+use crate::status::{Failure, State, Status};
 
 /// See the crate.
 #[derive(Debug)]
@@ -116,6 +120,7 @@ pub struct Filesystem {
     page_reads: BTreeMap<JobId, PageRead>,
     scrubs: BTreeMap<JobId, Scrubbing>,
     repairs: Repairs,
+    unwritable: Unwritable,
     deferred: Waiting,
     rewriting: Rewriting,
     /// Jobs that go on when a sector has been written anew, or flushed.
@@ -147,6 +152,7 @@ pub struct Filesystem {
     /// When the running transaction is to be committed.
     commit_at: Option<Instant>,
     settling: Settling,
+    spares: Spares,
     /// When it moved last.
     moved_at: Instant,
 }
@@ -162,7 +168,7 @@ enum Phase {
     Closing(u8),
     Unmounted,
     /// The disk does not do what it should: nothing is written any more.
-    Broken,
+    Broken(Failure),
 }
 
 /// What a command is for, and what it touches.
@@ -170,6 +176,15 @@ enum Phase {
 struct Inside {
     what: Purpose,
     extent: Option<Extent>,
+    /// Of a write.
+    written: Option<WriteCommand>,
+}
+
+/// A write, as it was asked for: what of it fails is written again.
+#[derive(Debug)]
+struct WriteCommand {
+    command: Command,
+    pieces: Vec<Piece>,
 }
 
 /// What a command is for.
@@ -187,6 +202,8 @@ enum Purpose {
     Record,
     Mark,
     InPlace,
+    /// Reads the first copy of a unit that could not be written.
+    ReadBack(Lba),
     FlushInPlace,
     /// Makes repairs safe.
     FlushRepairs,
@@ -201,7 +218,9 @@ impl Purpose {
     /// Whether it may change what is on the disk.
     fn is_write(self) -> bool {
         match self {
-            Self::Unit(_) | Self::Units | Self::Pages(_) | Self::Scrub(_) => false,
+            Self::Unit(_) | Self::Units | Self::Pages(_) | Self::Scrub(_) | Self::ReadBack(_) => {
+                false
+            }
             Self::FlushBeforeRecord | Self::FlushInPlace | Self::FlushRepairs => false,
             Self::Repair | Self::Direct | Self::Record | Self::Mark | Self::InPlace => true,
             Self::Place(_) | Self::Mount | Self::Superblock => true,
@@ -241,6 +260,7 @@ struct Counts {
     decoded: u64,
     retried: u64,
     files_damaged: u64,
+    unwritable: u64,
 }
 
 /// What has come of an attempt of a job.
@@ -281,6 +301,7 @@ impl Filesystem {
             page_reads: BTreeMap::new(),
             scrubs: BTreeMap::new(),
             repairs: Repairs::default(),
+            unwritable: Unwritable::default(),
             deferred: Waiting::default(),
             rewriting: Rewriting::default(),
             after_repairs: Vec::new(),
@@ -303,6 +324,7 @@ impl Filesystem {
             free: None,
             commit_at: None,
             settling: Settling::default(),
+            spares: Spares::default(),
             moved_at: now,
             superblock,
             settings,
@@ -326,8 +348,10 @@ impl Filesystem {
 
     /// The disk has ended a command.
     pub fn handle_done(&mut self, now: Instant, sub: SubId, reply: Reply) {
+        let Some((sub, reply)) = self.narrow_down(sub, reply) else { return self.advance(now) };
         let Some(inside) = self.subs.remove(&sub) else { panic!("{sub:?} is not inside") };
         self.note_repairs_done(sub, &reply);
+        let stored = Stored::of(inside.extent, &reply);
         match inside.what {
             Purpose::Unit(lead) => self.handle_unit(lead, reply),
             Purpose::Units => {
@@ -338,17 +362,20 @@ impl Filesystem {
             Purpose::Repair => {
                 self.handle_rewritten(inside.extent.expect("a write has a place").lba);
             }
-            Purpose::Direct => self.handle_direct(sub, &reply),
+            Purpose::Direct => self.handle_direct(sub, &stored),
             Purpose::FlushBeforeRecord => self.handle_flushed(&reply),
-            Purpose::Record => self.handle_record(&reply),
-            Purpose::Mark => self.handle_mark(&reply),
-            Purpose::InPlace => self.handle_in_place(sub, &reply),
+            Purpose::Record => self.handle_record(&stored),
+            Purpose::Mark => self.handle_mark(&stored),
+            Purpose::InPlace => {
+                self.handle_in_place(sub, inside.extent.expect("a write has a place"), &stored);
+            }
+            Purpose::ReadBack(lead) => self.handle_read_back(sub, lead, reply),
             Purpose::FlushInPlace => self.handle_flushed_in_place(&reply),
             Purpose::FlushRepairs if is_stored(&reply) => {}
-            Purpose::FlushRepairs => self.break_down(),
-            Purpose::Place(group) => self.handle_placed(group, sub, &reply),
-            Purpose::Mount => self.handle_mount(sub, reply),
-            Purpose::Superblock => self.handle_superblock(&reply),
+            Purpose::FlushRepairs => self.break_down(Failure::Flush),
+            Purpose::Place(group) => self.handle_placed(group, sub, &stored),
+            Purpose::Mount => self.handle_mount(sub, inside.written, reply),
+            Purpose::Superblock => self.handle_superblock(&stored),
             Purpose::Scrub(job) => {
                 let extent = inside.extent.expect("a read has a place");
                 self.handle_scrub(job, sub, extent, reply);
@@ -395,13 +422,22 @@ impl Filesystem {
 
     /// Whether that is done: nothing is inside the disk.
     pub fn is_unmounted(&self) -> bool {
-        let is_over = matches!(self.phase, Phase::Unmounted | Phase::Broken);
+        let is_over = matches!(self.phase, Phase::Unmounted | Phase::Broken(_));
         is_over && self.subs.is_empty()
     }
 
     /// How it stands.
     pub fn status(&self) -> Status {
+        let state = match self.phase {
+            Phase::Mounting(_) => State::Mounting,
+            Phase::Broken(failure) => State::Failed(failure),
+            _ if self.settings.mode == MountMode::ReadOnly => State::ReadOnly,
+            Phase::Mounted => State::Writing,
+            Phase::Unmounting | Phase::Closing(_) | Phase::Unmounted => State::Unmounting,
+        };
         Status {
+            state,
+            sectors_unwritable: self.counts.unwritable,
             groups_stale: self.stale.not_noted() as u64,
             sectors_repaired: self.counts.repaired,
             sectors_lost: self.counts.lost,
@@ -435,7 +471,7 @@ impl Filesystem {
             self.release_freed();
             let mut moved = [false; 9];
             moved[0] = self.unstall();
-            if matches!(self.phase, Phase::Mounted | Phase::Unmounting | Phase::Broken) {
+            if matches!(self.phase, Phase::Mounted | Phase::Unmounting | Phase::Broken(_)) {
                 moved[1] = self.run_jobs(now);
                 moved[2] = self.flush_on(now);
                 moved[3] = self.commit_on(now);
@@ -459,7 +495,7 @@ impl Filesystem {
         job: JobId,
         operation: impl FnOnce(&mut Attempt<'_>) -> Result<T, Stop>,
     ) -> Attempted<T> {
-        self.attempt_with(job, RoomLeft { free: self.free, kept: 0 }, operation)
+        self.attempt_with(job, self.room_in_all(), operation)
     }
 
     /// The same for one that may take what is left beside what was promised.
@@ -502,15 +538,15 @@ impl Filesystem {
         &mut self,
         operation: impl FnOnce(&mut Attempt<'_>) -> Result<T, Stop>,
     ) -> Option<T> {
+        let room = self.room_in_all();
         let Self { superblock, cache, recent, lost, .. } = self;
-        let room = RoomLeft { free: self.free, kept: 0 };
         operation(&mut Attempt::new(Ground { superblock, recent, room, cache, lost })).ok()
     }
 
     /// Reads the units that an attempt would need next, without one.
     fn look_ahead(&mut self, operation: impl FnOnce(&mut Attempt<'_>) -> Result<(), Stop>) {
+        let room = self.room_in_all();
         let Self { superblock, cache, recent, lost, .. } = self;
-        let room = RoomLeft { free: self.free, kept: 0 };
         let mut attempt = Attempt::new(Ground { superblock, recent, room, cache, lost });
         // What it cannot do is said when it is asked for.
         operation(&mut attempt).ok();
@@ -525,7 +561,7 @@ impl Filesystem {
     }
 
     fn is_read_only(&self) -> bool {
-        self.settings.mode == MountMode::ReadOnly || matches!(self.phase, Phase::Broken)
+        self.settings.mode == MountMode::ReadOnly || matches!(self.phase, Phase::Broken(_))
     }
 
     /// What an attempt has changed is part of the running transaction.
@@ -536,12 +572,14 @@ impl Filesystem {
         for lead in freed_units {
             self.running.units.remove(&lead);
             self.running.revoked.insert(lead);
+            self.recent.unreserve(lead);
             self.cache.remove(lead);
         }
         for (lead, unit) in units {
             self.running.units.insert(lead);
             self.running.revoked.remove(&lead);
             self.lost.remove(&lead);
+            self.recent.unreserve(lead);
             self.overtake_unit(lead);
             self.cache.insert_changed(lead, unit, record);
         }
@@ -609,7 +647,13 @@ impl Filesystem {
         self.sub_last += 1;
         let sub = SubId(self.sub_last);
         let extent = request.command.extent();
-        self.subs.insert(sub, Inside { what, extent });
+        let written = match &request.payload {
+            Payload::Pieces(pieces) if request.command.is_write() => {
+                Some(WriteCommand { command: request.command, pieces: pieces.clone() })
+            }
+            Payload::Pieces(_) | Payload::Room(_) | Payload::None => None,
+        };
+        self.subs.insert(sub, Inside { what, extent, written });
         self.actions.push_back(Action::Submit(Submit { sub, request }));
         sub
     }
@@ -642,12 +686,12 @@ impl Filesystem {
     }
 
     /// The disk does not store what it should: nothing is written any more.
-    fn break_down(&mut self) {
-        if matches!(self.phase, Phase::Broken) {
+    fn break_down(&mut self, failure: Failure) {
+        if matches!(self.phase, Phase::Broken(_)) {
             return;
         }
-        self.phase = Phase::Broken;
-        self.actions.push_back(Action::Event(Event::ReadOnly));
+        self.phase = Phase::Broken(failure);
+        self.actions.push_back(Action::Event(Event::ReadOnly { failure }));
         // They find that nothing is written any more.
         self.ready.extend(std::mem::take(&mut self.running.syncs));
         self.ready.extend(std::mem::take(&mut self.running.waiting));

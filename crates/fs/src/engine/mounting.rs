@@ -23,7 +23,8 @@ use super::early::{FoundPage, Owner};
 use super::job::Job;
 use super::journal::HeldRecord;
 use super::stale::StaleExtent;
-use super::{Filesystem, Logged, Phase, Purpose, SubId, is_stored};
+use super::unwritable::Stored;
+use super::{Failure, Filesystem, Logged, Phase, Purpose, SubId, WriteCommand, is_stored};
 use crate::action::{Action, Event};
 use crate::cache::Unit;
 use crate::format::extent::CodingExtent;
@@ -34,6 +35,9 @@ use crate::rules::Rule;
 use crate::settings::MountMode;
 use crate::sums::sum_of;
 
+/// How many superblocks there are.
+const SUPERBLOCKS: u8 = 3;
+
 /// Sectors of the journal that are read with one command: 1 MiB.
 const READ_MAX: u64 = 256;
 
@@ -43,6 +47,10 @@ pub(super) struct Mounting {
     subs: BTreeMap<SubId, Extent>,
     /// What was read of the journal; nothing of what could not be.
     sectors: BTreeMap<u32, Box<Sector>>,
+    /// Leads of units that come to their places, by the places of their copies.
+    leads: BTreeMap<Lba, Lba>,
+    /// Sectors of files that do.
+    data: BTreeMap<Lba, DataWord>,
     step: Step,
     /// Superblocks that do not say "in use" yet.
     superblocks: u8,
@@ -56,6 +64,13 @@ enum Step {
     Placing,
     Flushing,
     Superblocks,
+}
+
+/// What the journal says of a sector of a file.
+#[derive(Clone, Copy, Debug)]
+struct DataWord {
+    sum: u32,
+    record: u64,
 }
 
 /// A record that was found.
@@ -106,7 +121,7 @@ impl Filesystem {
         let Phase::Mounting(mounting) = &mut self.phase else {
             unreachable!("it is being mounted")
         };
-        (mounting.step, mounting.superblocks) = (Step::Superblocks, 3);
+        (mounting.step, mounting.superblocks) = (Step::Superblocks, SUPERBLOCKS);
         self.superblock.generation += 1;
         self.superblock.is_clean = false;
         // What is redundant may be stale still, and pages may wait: until the next record says so, those of before the cut do.
@@ -124,24 +139,32 @@ impl Filesystem {
         self.submit_write(Purpose::Superblock, lba, pieces, Durability::Durable);
     }
 
-    pub(super) fn handle_superblock(&mut self, reply: &Reply) {
-        if !is_stored(reply) {
-            return self.break_down();
+    pub(super) fn handle_superblock(&mut self, stored: &Stored) {
+        match stored.failed() {
+            Some([]) => {}
+            // The newest one that can be read counts.
+            Some(failed) if self.unwritable.superblocks + 1 < SUPERBLOCKS => {
+                self.unwritable.superblocks += 1;
+                self.do_without(failed);
+            }
+            Some(_) | None => return self.break_down(stored.failure(Failure::Metadata)),
         }
         let left = match &mut self.phase {
             Phase::Mounting(mounting) => &mut mounting.superblocks,
             Phase::Closing(left) => left,
-            Phase::Mounted | Phase::Unmounting | Phase::Unmounted | Phase::Broken => return,
+            Phase::Mounted | Phase::Unmounting | Phase::Unmounted | Phase::Broken(_) => return,
         };
         *left -= 1;
         let left = *left;
         if left > 0 {
-            return self.write_superblock(usize::from(3 - left));
+            return self.write_superblock(usize::from(SUPERBLOCKS - left));
         }
+        self.unwritable.superblocks = 0;
         match self.phase {
             Phase::Closing(_) => self.phase = Phase::Unmounted,
             _ => {
                 self.phase = Phase::Mounted;
+                self.reserve_spares();
                 if self.keeps(Rule::Orphans) {
                     let job = self.new_job(Job::FindOrphans { from: 0 });
                     self.ready.push_front(job);
@@ -150,7 +173,7 @@ impl Filesystem {
         }
     }
 
-    pub(super) fn handle_mount(&mut self, sub: SubId, reply: Reply) {
+    pub(super) fn handle_mount(&mut self, sub: SubId, written: Option<WriteCommand>, reply: Reply) {
         let Phase::Mounting(mounting) = &mut self.phase else { return };
         let Some(extent) = mounting.subs.remove(&sub) else { return };
         match mounting.step {
@@ -158,7 +181,7 @@ impl Filesystem {
                 let ring = self.journal.extent();
                 let first = (extent.lba - ring.lba).get() as u32;
                 let Outcome::Done { unknown, damaged } = reply.outcome else {
-                    return self.break_down();
+                    return self.break_down(Failure::Journal);
                 };
                 let buf = reply.data.into_buf();
                 for (at, bytes) in (0..).zip(buf.as_slice().chunks(SECTOR_SIZE)) {
@@ -172,9 +195,12 @@ impl Filesystem {
                 }
             }
             Step::Placing => {
-                if !is_stored(&reply) {
-                    return self.break_down();
+                match Stored::of(Some(extent), &reply) {
+                    Stored::All => {}
+                    Stored::Nothing => return self.break_down(Failure::Disk),
+                    Stored::Without(failed) => self.note_not_placed(extent, &failed, written),
                 }
+                let Phase::Mounting(mounting) = &mut self.phase else { return };
                 if mounting.subs.is_empty() {
                     mounting.step = Step::Flushing;
                     let sub = self.submit_flush(Purpose::Mount);
@@ -184,11 +210,31 @@ impl Filesystem {
             }
             Step::Flushing => {
                 if !is_stored(&reply) {
-                    return self.break_down();
+                    return self.break_down(Failure::Flush);
                 }
                 self.open();
             }
             Step::Superblocks => {}
+        }
+    }
+
+    /// Something of the journal could not be written to its place: a copy of a unit, or a sector of a file, which stays in memory and in
+    /// the journal until its coding extent is whole.
+    fn note_not_placed(&mut self, extent: Extent, failed: &[Lba], written: Option<WriteCommand>) {
+        let Phase::Mounting(mounting) = &self.phase else { return };
+        if let Some(&DataWord { sum, record }) = mounting.data.get(&extent.lba) {
+            let page = written.expect("it is a write").pieces.swap_remove(0);
+            self.logged.insert(extent.lba, Logged { page, sum, old: None, record });
+            return;
+        }
+        let leads: BTreeSet<Lba> = mounting.leads.get(&extent.lba).copied().into_iter().collect();
+        match self.note_copies(extent, failed, &leads) {
+            Some(to_be_read) => {
+                for lead in to_be_read {
+                    self.read_back(lead);
+                }
+            }
+            None => self.break_down(Failure::Metadata),
         }
     }
 
@@ -213,7 +259,7 @@ impl Filesystem {
             // A record that counts is damaged beyond repair: nothing is made worse.
             self.actions
                 .push_back(Action::Event(Event::MetadataLost { lead: self.journal.extent().lba }));
-            return self.break_down();
+            return self.break_down(Failure::Journal);
         }
         if chain.is_empty() {
             // Everything is in its place, as a mark says.
@@ -318,6 +364,9 @@ impl Filesystem {
                     }
                     for copy in geometry.copies_of(lba) {
                         self.put_sector(copy, &bytes);
+                        if let Phase::Mounting(mounting) = &mut self.phase {
+                            mounting.leads.insert(copy, lba);
+                        }
                     }
                 }
                 Word::Data { bytes, sum, record } => {
@@ -330,6 +379,9 @@ impl Filesystem {
                         continue;
                     }
                     self.put_sector(lba, &bytes);
+                    if let Phase::Mounting(mounting) = &mut self.phase {
+                        mounting.data.insert(lba, DataWord { sum, record });
+                    }
                 }
             }
         }
@@ -511,7 +563,7 @@ impl Filesystem {
         if self.end_deferred() || self.mark_end() {
             return true;
         }
-        self.phase = Phase::Closing(3);
+        self.phase = Phase::Closing(SUPERBLOCKS);
         self.superblock.generation += 1;
         self.superblock.is_clean = true;
         self.superblock.record = self.running.record;

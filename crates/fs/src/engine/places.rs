@@ -12,14 +12,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use levelhead_block::{Buf, Durability, Piece, Reply};
+use levelhead_block::{Buf, Durability, Piece};
 use levelhead_units::{Instant, Lba, Sectors};
 
 use super::job::{Job, JobId, PAGE};
 use super::plan::Plan;
 use super::reencode::{Sources, Way};
 use super::stale::{Due, InPlace, Placing, StaleExtent};
-use super::{Attempted, Filesystem, Phase, Purpose, SubId, is_stored};
+use super::unwritable::Stored;
+use super::{Attempted, Failure, Filesystem, Phase, Purpose, SubId};
+use crate::format::extent::CodingExtent;
 use crate::settings::RedundancyComes;
 use crate::sums::sum_of;
 
@@ -149,9 +151,15 @@ impl Filesystem {
         self.stale.begin_writing(group, state);
     }
 
-    pub(super) fn handle_placed(&mut self, group: Lba, sub: SubId, reply: &Reply) {
-        if !is_stored(reply) {
-            return self.break_down();
+    pub(super) fn handle_placed(&mut self, group: Lba, sub: SubId, stored: &Stored) {
+        let of = self.stale.get(group).map(|stale| (stale.inode, stale.extent));
+        let is_stored = match (stored.failed(), of) {
+            (Some([]), _) | (Some(_), None) => true, // None: it was freed.
+            (Some(failed), Some((inode, extent))) => self.leave_failed(inode, &extent, failed),
+            (None, _) => false,
+        };
+        if !is_stored {
+            return self.break_down(stored.failure(Failure::Content));
         }
         self.stale.edit(group, |stale| {
             let Placing::Writing { subs, as_of, sums, brings } = &mut stale.state else { return };

@@ -101,8 +101,13 @@ impl Filesystem {
     pub(super) fn leave_place(&mut self, inode: u64, lba: Lba) {
         if !self.is_read_only() {
             self.actions.push_back(Action::Event(Event::Worn { lba, inode }));
-            self.rewriting.add(inode);
+            self.leave_places(inode);
         }
+    }
+
+    /// What lies in coding extents with sectors whose places do not hold them goes elsewhere.
+    pub(super) fn leave_places(&mut self, inode: u64) {
+        self.rewriting.add(inode);
     }
 
     /// Goes on with what is to be rewritten, if it is time.
@@ -177,7 +182,7 @@ impl Filesystem {
 
     /// The next pages that do not lie as they should; nothing behind the last ones, or if there is no room for them.
     fn next_part(&mut self, id: JobId, inode: u64, from: u64) -> Attempted<Option<Next>> {
-        let kept = self.room_beside().kept + PART_MAX * self.page_cost;
+        let kept = self.kept_from_files() + PART_MAX * self.page_cost;
         let worn = self.repairs.worn.clone();
         self.attempt(id, |attempt| {
             let known = attempt.inode(inode)?;

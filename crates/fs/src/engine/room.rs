@@ -16,16 +16,32 @@ pub(super) fn page_cost(superblock: &Superblock) -> u64 {
 /// The most pages in memory that no transaction has: 64 MiB.
 pub(super) const DIRTY_MAX: u64 = 1 << 14;
 
-/// Sectors that only deleting may take.
+/// Sectors that contents of files leave free: half of them are for metadata, the other half for deleting alone.
 pub(super) fn floor(geometry: &Geometry) -> u64 {
-    (geometry.sectors / 256).clamp(32, 4_096)
+    (geometry.sectors / 128).clamp(64, 8_192)
+}
+
+/// Places that are reserved for units: as many as half of what contents of files leave free has room for.
+pub(super) fn spares(geometry: &Geometry) -> usize {
+    (floor(geometry) / 2 / u64::from(geometry.copies)) as usize
 }
 
 impl Filesystem {
-    /// What a request may take that was promised nothing.
+    /// What a request that needs metadata may take, and was promised nothing.
     pub(super) fn room_beside(&self) -> RoomLeft {
-        let kept = self.reserved() + floor(&self.superblock.geometry) + self.recent.sectors();
-        RoomLeft { free: self.free, kept }
+        let geometry = &self.superblock.geometry;
+        let kept = self.reserved() + floor(geometry) / 2 + self.recent.sectors();
+        RoomLeft { free: self.free, kept, spares_kept: spares(geometry) / 2 }
+    }
+
+    /// Sectors that new contents of files leave free.
+    pub(super) fn kept_from_files(&self) -> u64 {
+        self.reserved() + floor(&self.superblock.geometry) + self.recent.sectors()
+    }
+
+    /// What an attempt may take that was promised room, or gives some back.
+    pub(super) fn room_in_all(&self) -> RoomLeft {
+        RoomLeft { free: self.free, kept: 0, spares_kept: 0 }
     }
 
     /// Sectors that many pages of a file take, with what is redundant or complementary, where room is not in pieces.

@@ -15,7 +15,7 @@ use super::{Attempted, Filesystem};
 use crate::attempt::Stop;
 use crate::format::inode::FileKind;
 use crate::ops::attributes::{Giver, check_size};
-use crate::ops::extents::Pages;
+use crate::ops::extents::{Pages, holes_between};
 use crate::request::{Allocation, Answer, Caller, Errno, What};
 
 /// The step of a write after what is behind the file's end is zero, as long as the file's content is not changed by another request.
@@ -114,9 +114,18 @@ impl Filesystem {
             return Ok(Answer::Written(0));
         }
         // Room for all that is in memory is decided here, and not when it is too late.
-        let pages = end.div_ceil(PAGE) - offset / PAGE;
-        let wanted = self.room_beside().kept + pages * self.page_cost;
-        if wanted > free {
+        let pages = Pages { from: offset / PAGE, to: end.div_ceil(PAGE) };
+        let left = free.saturating_sub(self.kept_from_files());
+        let mut new = pages.to - pages.from;
+        if new * self.page_cost > left {
+            // What has a place already is overwritten there, if need be.
+            new = match self.pages_without_place(id, number, pages) {
+                Attempted::Complete(new) => new,
+                Attempted::Failed(errno) => return Ok(Answer::Failed(errno)),
+                Attempted::Waits => return Err(Later),
+            };
+        }
+        if new * self.page_cost > left {
             if asking.step % TAIL_DONE < 2 {
                 // What is in memory takes less than it may need, and what was freed comes back.
                 asking.step += 1;
@@ -159,6 +168,22 @@ impl Filesystem {
         file.modified = Some(file.modified.map_or(day, |known| later(known, day)));
         self.begin_commit_soon(now);
         Ok(Answer::Written(bytes.len() as u32))
+    }
+
+    /// How many of some pages have neither a place on the disk nor, in memory, the promise of one.
+    fn pages_without_place(&mut self, id: JobId, number: u64, pages: Pages) -> Attempted<u64> {
+        let mapped = self.attempt(id, |attempt| {
+            let inode = attempt.inode(number)?;
+            attempt.windows(number, &inode, pages, usize::MAX)
+        });
+        mapped.map(|mapped| {
+            let file = self.files.get(number);
+            let holes = holes_between(&mapped, pages);
+            let promised = |hole: &Pages| {
+                file.map_or(0, |file| file.pages.range(hole.from..hole.to).count() as u64)
+            };
+            holes.iter().map(|hole| hole.to - hole.from - promised(hole)).sum()
+        })
     }
 
     /// Whether so much was written that is not on the disk that the next write waits.
@@ -443,18 +468,20 @@ impl Filesystem {
         }
         let wants_room = !matches!(how, Allocation::Punch);
         if wants_room {
-            let pages = end.div_ceil(PAGE) - offset / PAGE;
-            let needed = self.sectors_for(kind, pages) + self.room_beside().kept;
+            let pages = Pages { from: offset / PAGE, to: end.div_ceil(PAGE) };
+            let new = match self.pages_without_place(id, number, pages) {
+                Attempted::Complete(new) => new,
+                Attempted::Failed(errno) => return self.reply(request, Answer::Failed(errno)),
+                Attempted::Waits => return self.keep(id, Job::Request(asking)),
+            };
+            let needed = match new {
+                0 => 0,
+                _ => self.sectors_for(kind, new) + self.kept_from_files(),
+            };
             if !std::mem::replace(&mut asking.had_room, true) && needed > free {
                 return self.reply(request, Answer::Failed(Errno::NoSpace));
             }
-            let taken = self.attempt(id, |attempt| {
-                attempt.fill_holes(
-                    number,
-                    Pages { from: offset / PAGE, to: end.div_ceil(PAGE) },
-                    16,
-                )
-            });
+            let taken = self.attempt(id, |attempt| attempt.fill_holes(number, pages, 16));
             match taken {
                 Attempted::Complete(true) => {}
                 Attempted::Complete(false) => {

@@ -279,6 +279,14 @@ const UNCODED_PAGES_MAX: u32 = 784;
 /// The fewest data sectors for which another codeword is woven in.
 const WOVEN_MIN: u32 = 8;
 
+/// The pages between windows that lie in order in some pages.
+pub(crate) fn holes_between(windows: &[Mapped], pages: Pages) -> Vec<Pages> {
+    let starts = std::iter::once(pages.from).chain(windows.iter().map(Mapped::end));
+    let ends = windows.iter().map(|mapped| mapped.page).chain([pages.to]);
+    let holes = starts.zip(ends).map(|(from, to)| Pages { from, to });
+    holes.filter(|hole| hole.from < hole.to).collect()
+}
+
 /// The part of a window that lies in some pages.
 fn cut(mapped: Mapped, pages: Pages) -> Option<Mapped> {
     let (from, to) = (mapped.page.max(pages.from), mapped.end().min(pages.to));

@@ -75,6 +75,8 @@ pub(crate) struct Disk {
     pub(crate) bad: BTreeSet<Lba>,
     /// Sectors that were on their way when the power failed, and were not written since.
     pub(crate) cut_off: BTreeSet<Lba>,
+    /// Sectors that cannot be written: what is read of them is what was there before.
+    pub(crate) unwritable: BTreeSet<Lba>,
     /// Sectors that the filesystem has ever written anew because a read had not brought them, as it says.
     pub(crate) rewritten: BTreeSet<Lba>,
 }
@@ -84,8 +86,8 @@ impl Disk {
     pub(crate) fn new(size: Sectors) -> Self {
         let zeroes: Sector = vec![0; SECTOR_SIZE].into();
         let medium = vec![zeroes; size.as_usize()];
-        let (bad, cut_off, rewritten) = Default::default();
-        Self { medium, cache: BTreeMap::new(), arrivals: 0, bad, cut_off, rewritten }
+        let (bad, cut_off, unwritable, rewritten) = Default::default();
+        Self { medium, cache: BTreeMap::new(), arrivals: 0, bad, cut_off, unwritable, rewritten }
     }
 
     /// How many sectors it has.
@@ -128,6 +130,23 @@ impl Disk {
     pub(crate) fn store(&mut self, lba: Lba, bytes: &[u8]) {
         let coming = Coming { lba, bytes: bytes.into(), command: 0 };
         self.write(coming, Durability::Durable);
+    }
+
+    /// One sector in this number cannot be written any more, of those of which nothing was written.
+    pub(crate) fn wear_out(&mut self, every: u64, rng: &mut Rng) {
+        for from in (0..self.size().get() - every).step_by(every as usize) {
+            // Never two side by side: a unit has two copies there.
+            let lba = Lba::new(from + rng.below(every - 1));
+            if self.sector(lba).iter().all(|&byte| byte == 0) {
+                self.unwritable.insert(lba);
+            }
+        }
+    }
+
+    /// Whether a sector may be bad without anybody's mistake: it cannot be written, or was being written anew when the power failed.
+    pub(crate) fn may_be_bad(&self, lba: Lba) -> bool {
+        let was_rewritten = self.bad.contains(&lba) && self.rewritten.contains(&lba);
+        was_rewritten || self.unwritable.contains(&lba)
     }
 
     /// A flush has ended: what had arrived by then is safe.
@@ -188,6 +207,9 @@ impl Disk {
     }
 
     fn put(&mut self, lba: Lba, bytes: Sector) {
+        if self.unwritable.contains(&lba) {
+            return;
+        }
         self.bad.remove(&lba);
         self.medium[lba.get() as usize] = bytes;
     }

@@ -86,6 +86,11 @@ impl Make {
         }
     }
 
+    /// The same with copies and a code that do without some sectors.
+    fn of_unwritable(self) -> Self {
+        Self { copies: 3, rungs: vec![0, 0, 0, 0, 60], ..self }
+    }
+
     /// The same with a code of this many data sectors at most.
     pub(crate) fn of_sequences(self, codeword: u16) -> Self {
         Self { sectors: 4_096, rungs: vec![8, codeword], ..self }
@@ -134,6 +139,7 @@ impl Script {
         let count = 1 + rng.below(aim.operations);
         let window = [1, 3, 8][rng.below(3) as usize];
         let make = Make::draw(&mut rng, aim.files);
+        let make = if aim.odds.unwritable > 0 { make.of_unwritable() } else { make };
         let mut operations: Vec<Op> = aim.operations_of(&mut rng, count);
         let (looked_at, told) = match aim.files {
             Files::Plain | Files::OfKinds => (usize::MAX, Vec::new()),
@@ -173,7 +179,10 @@ pub(crate) struct Life<'a> {
 
 impl Life<'_> {
     fn all(&mut self, script: &Script) -> Result<(), String> {
-        let disk = script.make.disk();
+        let mut disk = script.make.disk();
+        if self.aim.odds.unwritable > 0 {
+            disk.wear_out(self.aim.odds.unwritable, &mut self.rng);
+        }
         let root = super::survey::newest(&disk).expect("it was just made").root;
         // The first mount of a new disk can be cut off as any other.
         let mut machine = self.start(disk, Model::new(root, 0), false)?;

@@ -174,6 +174,8 @@ impl Machine {
                 Action::Event(Event::Repaired { lba }) => drop(self.disk.rewritten.insert(lba)),
                 // A sector that wants retries may fail right after it was written anew, by chance.
                 Action::Event(Event::Worn { .. }) => {}
+                Action::Event(Event::Unwritable { lba }) if self.disk.unwritable.contains(&lba) => {
+                }
                 Action::Event(event) if self.start.is_damaged => {
                     self.note_broken(format!("with damage that can be repaired: {event:?}"));
                 }
@@ -231,6 +233,12 @@ impl Machine {
     fn execute(&mut self, inside: &Inside) -> Reply {
         match inside.submit.request.command {
             Command::Read { extent, effort } => self.read(extent, effort, &inside.met),
+            Command::Write { extent, .. }
+                if extent.iter().any(|lba| self.disk.unwritable.contains(&lba)) =>
+            {
+                let (unknown, damaged) = (SectorSet::EMPTY, SectorSet::first(extent.sectors));
+                Reply::bare(Outcome::Done { unknown, damaged })
+            }
             Command::Write { durability, .. } => {
                 for coming in coming(inside) {
                     self.written.insert(coming.lba);

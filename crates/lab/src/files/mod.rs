@@ -51,6 +51,8 @@ pub struct Odds {
     pub retries: u64,
     /// A disk that was left in order is mounted once more, and life goes on with as many images.
     pub stops: u64,
+    /// A sector of the disk cannot be written.
+    pub unwritable: u64,
 }
 
 /// What becomes of what was not safe when the power failed.
@@ -100,6 +102,7 @@ impl Aim {
             damage_at_once: 4,
             retries: 300,
             stops: 0,
+            unwritable: 0,
         },
         fates: Fates::One,
         files: Files::Plain,
@@ -117,6 +120,7 @@ impl Aim {
             damage_at_once: 4,
             retries: 300,
             stops: 1,
+            unwritable: 0,
         },
         ..Self::DEFAULT
     };
@@ -132,12 +136,19 @@ impl Aim {
         ..Self::DEFAULT
     };
 
+    /// Histories on disks of which some sectors cannot be written, with codes and copies that do without these.
+    pub const UNWRITABLE: Self = Self {
+        odds: Odds { damage: 0, damage_at_once: 0, unwritable: 400, ..Self::DEFAULT.odds },
+        ..Self::DEFAULT
+    };
+
     /// All of them, and their names.
-    pub const ALL: [(&str, Self); 4] = [
+    pub const ALL: [(&str, Self); 5] = [
         ("histories", Self::DEFAULT),
         ("stops", Self::STOPS),
         ("kinds", Self::KINDS),
         ("full", Self::FULL),
+        ("unwritable", Self::UNWRITABLE),
     ];
 }
 

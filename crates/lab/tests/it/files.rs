@@ -55,6 +55,14 @@ fn no_cut_on_a_nearly_full_disk_loses_what_was_synced() {
     swarm(asked("FILES_FIRST").unwrap_or(0), asked("FILES_SEEDS").unwrap_or(seeds), &Aim::FULL);
 }
 
+/// Some sectors of the disk cannot be written: nothing is lost, and nothing becomes read-only.
+#[test]
+fn no_cut_of_a_disk_with_unwritable_sectors_loses_what_was_synced() {
+    let seeds = if cfg!(debug_assertions) { 20 } else { 300 };
+    let aim = &Aim::UNWRITABLE;
+    swarm(asked("FILES_FIRST").unwrap_or(0), asked("FILES_SEEDS").unwrap_or(seeds), aim);
+}
+
 /// Each was once a mistake of the filesystem's.
 #[test]
 fn seeds_that_were_found_with_stops_are_mended() {

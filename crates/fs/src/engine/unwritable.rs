@@ -1,0 +1,281 @@
+//! Writes of which the disk does not store all: a sector that cannot be written costs that sector, and not the filesystem.
+//!
+//! ```text
+//!   write --> failed --> its halves, one after the other --> single sectors that fail --> what they were written for
+//! ```
+//!
+//! | a sector cannot be written of | then |
+//! |---|---|
+//! | a coding extent | it is computed from its codeword, as one that cannot be read, and the file leaves the place when the disk is quiet |
+//! | a unit | its other copies have it, one of those beside each other among them |
+//! | a record of the journal | it is computed from the record's redundancy, else the record is written again elsewhere in the journal |
+//! | a superblock, a mark | the others have it |
+//! | a repair | nothing is lost: the next read finds the sector bad again |
+//!
+//! Where that does not do, as where the disk is gone or a flush fails, nothing is written any more.
+//!
+//! # Invariants
+//!
+//! - UW1. The extent of a write stays taken ([`Inside`](super::Inside)) until all of its parts have ended.
+//! - UW2. No copy of a unit that a reader takes first is left with an older version of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use levelhead_block::Request as BlockRequest;
+use levelhead_block::{Command, Effort, Outcome, Payload, Piece, Reply};
+use levelhead_units::{Extent, Lba, Sectors};
+
+use super::{Filesystem, Purpose, SubId};
+use crate::action::{Action, Event, Submit};
+use crate::format::extent::CodingExtent;
+use crate::format::unit::{Head, Sector};
+use crate::status::Failure;
+
+/// The most sectors of a command that are found to fail one by one: with more of them the disk is taken to store nothing.
+const FAILED_MAX: usize = 64;
+
+/// What a write or a flush has come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stored {
+    All,
+    /// Everything but these sectors.
+    Without(Vec<Lba>),
+    Nothing,
+}
+
+impl Stored {
+    pub(super) fn of(extent: Option<Extent>, reply: &Reply) -> Self {
+        match (&reply.outcome, extent) {
+            (outcome, _) if outcome.is_good() => Self::All,
+            (Outcome::Done { .. }, Some(extent)) => Self::Without(failed_in(extent, reply)),
+            (Outcome::Done { .. } | Outcome::Refused | Outcome::Gone, _) => Self::Nothing,
+        }
+    }
+
+    /// What has failed where that was too much.
+    pub(super) fn failure(&self, failure: Failure) -> Failure {
+        if matches!(self, Self::Nothing) { Failure::Disk } else { failure }
+    }
+
+    /// The sectors that are not stored; nothing if none is.
+    pub(super) fn failed(&self) -> Option<&[Lba]> {
+        match self {
+            Self::All => Some(&[]),
+            Self::Without(failed) => Some(failed),
+            Self::Nothing => None,
+        }
+    }
+}
+
+fn failed_in(extent: Extent, reply: &Reply) -> Vec<Lba> {
+    let Outcome::Done { unknown, damaged } = &reply.outcome else { return Vec::new() };
+    let has = |at: u32| unknown.contains(at) || damaged.contains(at);
+    extent.iter().zip(0..).filter(|&(_, at)| has(at)).map(|(lba, _)| lba).collect()
+}
+
+/// A write whose failing sectors are looked for.
+#[derive(Debug)]
+struct Search {
+    command: Command,
+    extent: Extent,
+    pieces: Vec<Piece>,
+    /// What is still to be written, the next one last.
+    left: Vec<Extent>,
+    failed: Vec<Lba>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Unwritable {
+    /// By the write's own command.
+    searches: BTreeMap<SubId, Search>,
+    /// Commands inside the disk that are parts of one.
+    parts: BTreeMap<SubId, Part>,
+    /// Copies of units that could not be written, as far as they have not been since.
+    copies: BTreeSet<Lba>,
+    /// Superblocks of a round that could not be written.
+    pub(super) superblocks: u8,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    of: SubId,
+    extent: Extent,
+}
+
+impl Filesystem {
+    /// A command has ended: which of those that were asked for has ended with it, and how, if one has.
+    pub(super) fn narrow_down(&mut self, sub: SubId, reply: Reply) -> Option<(SubId, Reply)> {
+        let (of, extent) = match self.unwritable.parts.remove(&sub) {
+            Some(Part { of, extent }) => (of, extent),
+            None => {
+                let written = self.subs.get(&sub).and_then(|inside| inside.written.as_ref());
+                let Some(written) = written else { return Some((sub, reply)) };
+                let extent = written.command.extent().expect("a write has a place");
+                let is_partial = matches!(reply.outcome, Outcome::Done { .. });
+                if !is_partial || reply.outcome == Outcome::GOOD {
+                    return Some((sub, reply));
+                }
+                let (command, pieces) = (written.command, written.pieces.clone());
+                let (left, failed) = Default::default();
+                let search = Search { command, extent, pieces, left, failed };
+                self.unwritable.searches.insert(sub, search);
+                (sub, extent)
+            }
+        };
+        if !matches!(reply.outcome, Outcome::Done { .. }) {
+            self.unwritable.searches.remove(&of);
+            return Some((of, reply));
+        }
+        let search = self.unwritable.searches.get_mut(&of).expect("it is being looked for");
+        search.split(extent, &failed_in(extent, &reply));
+        if search.failed.len() > FAILED_MAX {
+            self.unwritable.searches.remove(&of);
+            return Some((of, Reply::bare(Outcome::Gone)));
+        }
+        let Some(next) = search.left.pop() else {
+            let search = self.unwritable.searches.remove(&of).expect("it was found");
+            return Some((of, Reply::bare(search.outcome())));
+        };
+        let first = (next.lba - search.extent.lba).get();
+        let pieces = Piece::slice(&search.pieces, first, next.sectors);
+        let command = match search.command {
+            Command::Write { durability, zero_tail, .. } => {
+                Command::Write { extent: next, durability, zero_tail }
+            }
+            other => unreachable!("{other:?} writes nothing"),
+        };
+        self.sub_last += 1;
+        let sub = SubId(self.sub_last);
+        self.unwritable.parts.insert(sub, Part { of, extent: next });
+        let request = BlockRequest::new(command, Payload::Pieces(pieces));
+        self.actions.push_back(Action::Submit(Submit { sub, request }));
+        None
+    }
+
+    fn note_unwritable(&mut self, lba: Lba) {
+        self.counts.unwritable += 1;
+        self.actions.push_back(Action::Event(Event::Unwritable { lba }));
+    }
+
+    /// Sectors of a file's coding extent could not be written: whether they can be computed, and the file leaves the place.
+    pub(super) fn leave_failed(
+        &mut self,
+        inode: impl Into<Option<u64>>,
+        extent: &CodingExtent,
+        failed: &[Lba],
+    ) -> bool {
+        let failed: Vec<Lba> =
+            failed.iter().copied().filter(|&lba| extent.all().contains(lba)).collect();
+        if failed.is_empty() {
+            return true;
+        }
+        let bad: BTreeSet<Lba> =
+            self.repairs.worn.inside(extent.all()).chain(failed.iter().copied()).collect();
+        let mut words: BTreeMap<u32, u32> = BTreeMap::new();
+        for lba in bad {
+            let sector = (lba - extent.lba).get() as u32;
+            *words.entry(extent.symbol(sector).word).or_default() += 1;
+        }
+        if words.values().any(|&bad| bad > u32::from(extent.redundant)) {
+            return false;
+        }
+        for lba in failed {
+            if self.repairs.worn.insert(lba) {
+                self.note_unwritable(lba);
+            }
+        }
+        // Of one that a crash has left it is not known whose it is: the next read of it finds that.
+        if let Some(inode) = inode.into() {
+            self.leave_places(inode);
+        }
+        true
+    }
+
+    /// Copies of units could not be written, or were. Leads of units whose first copy could not, and must be read (UW2); nothing if no
+    /// copy beside the lead, nor it, has one of the units.
+    pub(super) fn note_copies(
+        &mut self,
+        extent: Extent,
+        failed: &[Lba],
+        leads: &BTreeSet<Lba>,
+    ) -> Option<Vec<Lba>> {
+        let failed_before = !self.unwritable.copies.is_empty();
+        for lba in extent.iter().filter(|lba| failed_before && !failed.contains(lba)) {
+            self.unwritable.copies.remove(&lba);
+        }
+        for &lba in failed {
+            if self.unwritable.copies.insert(lba) {
+                self.note_unwritable(lba);
+            }
+        }
+        let near = self.superblock.geometry.near() as usize;
+        let has_copy = |lead: &Lba| {
+            let copies = self.superblock.geometry.copies_of(*lead);
+            copies.iter().take(near).any(|copy| !self.unwritable.copies.contains(copy))
+        };
+        if failed.is_empty() || leads.iter().all(has_copy) {
+            return Some(leads.iter().copied().filter(|lead| failed.contains(lead)).collect());
+        }
+        None
+    }
+
+    /// Reads the first copy of a unit that could not be written.
+    pub(super) fn read_back(&mut self, lead: Lba) -> SubId {
+        let one = Extent::new(lead, Sectors::new(1));
+        self.submit_read(Purpose::ReadBack(lead), one, Effort::Full)
+    }
+
+    /// It has been read: an older version there would be taken for the unit.
+    pub(super) fn handle_read_back(&mut self, sub: SubId, lead: Lba, reply: Reply) {
+        let is_there = reply.outcome == Outcome::GOOD;
+        let sector: Option<Sector> =
+            is_there.then(|| reply.data.into_buf()).and_then(|buf| buf.as_slice().try_into().ok());
+        let head = sector.and_then(|sector| Head::open(&sector).ok());
+        let filesystem = self.superblock.filesystem();
+        if head.is_some_and(|head| head.filesystem == filesystem && head.lba == lead) {
+            self.break_down(Failure::Metadata);
+        }
+        self.end_copies(sub);
+    }
+
+    /// A sector of the journal, or a superblock, could not be written, and need not be.
+    pub(super) fn do_without(&mut self, failed: &[Lba]) {
+        failed.iter().for_each(|&lba| self.note_unwritable(lba));
+    }
+}
+
+impl Search {
+    /// Of a part these sectors have failed.
+    fn split(&mut self, part: Extent, failed: &[Lba]) {
+        let mut runs: Vec<Extent> = Vec::new();
+        for &lba in failed {
+            match runs.last_mut() {
+                Some(run) if run.end() == lba => {
+                    *run = Extent::new(run.lba, run.sectors + Sectors::new(1))
+                }
+                Some(_) | None => runs.push(Extent::new(lba, Sectors::new(1))),
+            }
+        }
+        for run in runs.into_iter().rev() {
+            match run.sectors.get() {
+                1 if part.sectors.get() == 1 => self.failed.push(run.lba),
+                count if run == part => {
+                    let half = Sectors::new(count / 2);
+                    self.left.push(Extent::new(run.lba + half, run.sectors - half));
+                    self.left.push(Extent::new(run.lba, half));
+                }
+                _ => self.left.push(run),
+            }
+        }
+    }
+
+    fn outcome(&self) -> Outcome {
+        let at = |lba: &Lba| (*lba - self.extent.lba).get() as u32;
+        let damaged = self.failed.iter().map(at).collect();
+        Outcome::Done { unknown: levelhead_block::SectorSet::EMPTY, damaged }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! Sectors that cannot be written.
+
+use std::collections::BTreeSet;
+
+use levelhead_stats::Streams;
+use levelhead_units::{Extent, Lba, Sectors};
+
+use crate::bed::{Bed, newest};
+use crate::format::inode::mode;
+use crate::request::{Answer, Errno, ScrubParts, ScrubPlace, What};
+use crate::status::{Failure, State};
+
+const FILE: u32 = mode::FILE | 0o644;
+
+fn noise(count: usize, seed: u64) -> Vec<u8> {
+    let mut bytes = vec![0; count];
+    Streams::new(seed).stream("noise").fill(&mut bytes);
+    bytes
+}
+
+/// One of two hundred sectors of the disk, of those of which nothing was written; never two side by side, where a unit has two copies.
+fn drawn(bed: &Bed, sectors: u64, seed: u64) -> BTreeSet<u64> {
+    let mut rng = Streams::new(seed).stream("unwritable");
+    let drawn = (0..sectors).step_by(200).map(|from| from + rng.below(199));
+    let was_written = |lba: &u64| {
+        let one = Extent::new(Lba::new(*lba), Sectors::new(1));
+        bed.disk.bytes(one).iter().any(|&byte| byte != 0)
+    };
+    drawn.filter(|lba| !was_written(lba)).collect()
+}
+
+fn wait(bed: &mut Bed) {
+    for _ in 0..200 {
+        while bed.step() {}
+        match bed.fs.deadline() {
+            Some(at) => bed.wait_until(at),
+            None => return,
+        }
+    }
+}
+
+/// Everything that was asked for is stored, and there after a cut and after an unmount.
+#[test]
+fn disk_with_sectors_that_cannot_be_written_stores_everything() {
+    for seed in 0..12 {
+        let sectors = 20_000;
+        let mut bed = Bed::new(sectors, seed);
+        bed.unwritable = drawn(&bed, sectors, seed);
+        let mut known = Vec::new();
+        for at in 0..60 {
+            let name = bed.root(&format!("file {at}"));
+            let inode = bed.make(&name, FILE).inode;
+            let bytes = noise(if at % 4 == 0 { 1_000_000 } else { 9_000 }, at);
+            bed.write(inode, 0, &bytes);
+            let answer = bed.run(What::Sync { inode: Some(inode) });
+            assert_eq!(answer, Answer::Done, "seed {seed}, file {at}: {:?}", bed.fs.status());
+            known.push((inode, bytes));
+        }
+        for (inode, bytes) in &mut known {
+            let page = noise(4_096, *inode);
+            bed.write(*inode, 4_096, &page);
+            bytes[4_096..8_192].copy_from_slice(&page);
+        }
+        bed.sync(None);
+        let unwritable = bed.unwritable.clone();
+        match seed % 3 {
+            0 => bed = Bed::mount(bed.cut(), seed),
+            1 => {
+                wait(&mut bed);
+                assert_eq!(bed.fs.status().state, State::Writing);
+                assert!(bed.fs.status().sectors_unwritable > 0);
+                bed = Bed::mount(bed.unmount(), seed);
+            }
+            _ => bed = Bed::mount(bed.unmount(), seed),
+        }
+        bed.unwritable = unwritable;
+        for (inode, bytes) in &known {
+            let read = bed.read(*inode, 0, 2_000_000);
+            assert!(read.as_ref() == Ok(bytes), "seed {seed}, {inode}: {:?}", read.err());
+        }
+        assert_eq!(bed.fs.status().sectors_lost, 0);
+    }
+}
+
+/// A file leaves the places that could not be written when the disk is quiet.
+#[test]
+fn file_leaves_places_that_cannot_be_written() {
+    let bytes = noise(400_000, 1);
+    let written = |unwritable| {
+        let mut bed = Bed::new(20_000, 7);
+        let name = bed.root("a file");
+        let inode = bed.make(&name, FILE).inode;
+        bed.sync(None);
+        bed.unwritable = unwritable;
+        bed.write(inode, 0, &bytes);
+        bed.sync(Some(inode));
+        bed
+    };
+    // Of 16 data sectors of a group one.
+    let places = written(BTreeSet::new()).find(&bytes);
+    let mut bed = written(places.into_iter().step_by(16).collect());
+    let failed = bed.fs.status().sectors_unwritable;
+    assert_eq!(failed, 7);
+    wait(&mut bed);
+    let unwritable = bed.unwritable.clone();
+    let places = bed.find(&bytes);
+    assert!(places.iter().all(|place| !unwritable.contains(place)), "{places:?}");
+    let mut bed = Bed::mount(bed.unmount(), 1);
+    let answer = bed.run(What::Scrub { place: ScrubPlace::FIRST, parts: ScrubParts::ALL });
+    let Answer::Scrubbed(step) = answer else { panic!("{answer:?}") };
+    assert_eq!((step.damaged, step.lost), (0, 0));
+}
+
+/// Where more fails than is redundant nothing is acknowledged, nothing is written any more, and it says why.
+#[test]
+fn disk_that_stores_nothing_is_read_only_and_says_why() {
+    let geometry = newest(&Bed::new(9_000, 1).disk).unwrap().geometry;
+    let journal = geometry.journal().iter().map(|lba| lba.get()).collect::<BTreeSet<u64>>();
+    let content: BTreeSet<u64> = (0..9_000)
+        .filter(|lba| geometry.offset(Lba::new(*lba)) >= geometry.unit_zone().end)
+        .collect();
+    let content: BTreeSet<u64> = content.difference(&journal).copied().collect();
+    for (unwritable, failure) in [(journal, Failure::Journal), (content, Failure::Content)] {
+        let mut bed = Bed::new(9_000, 1);
+        let name = bed.root("a file");
+        let inode = bed.make(&name, FILE).inode;
+        bed.sync(None);
+        assert_eq!(bed.fs.status().state, State::Writing);
+        bed.unwritable = unwritable;
+        bed.write(inode, 0, &noise(200_000, 1));
+        let answer = bed.run(What::Sync { inode: Some(inode) });
+        assert_eq!(answer, Answer::Failed(Errno::Io), "{failure:?}");
+        assert_eq!(bed.fs.status().state, State::Failed(failure));
+        let what = What::Write { inode, offset: 0, bytes: vec![1], appends: false };
+        assert_eq!(bed.run(what), Answer::Failed(Errno::ReadOnly));
+    }
+}
+
+/// The first copy of a unit holds an older version of it and cannot be written: a reader would take that.
+#[test]
+fn older_copy_that_a_reader_would_take_is_never_left() {
+    let mut bed = Bed::new(9_000, 1);
+    let name = bed.root("a file");
+    let inode = bed.make(&name, FILE).inode;
+    bed.sync(None);
+    wait(&mut bed);
+    let lead = crate::format::inode::InodePlace::of(inode).lead.get();
+    assert!(bed.is_unit(lead), "it is in its place");
+    bed.unwritable = [lead].into();
+    bed.write(inode, 0, &noise(9_000, 1));
+    bed.sync(None);
+    wait(&mut bed);
+    assert_eq!(bed.fs.status().state, State::Failed(Failure::Metadata));
+    let mut bed = Bed::mount(bed.cut(), 2);
+    assert_eq!(bed.read(inode, 0, 10_000).unwrap(), noise(9_000, 1));
+}
