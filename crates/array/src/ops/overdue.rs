@@ -111,7 +111,7 @@ impl Array {
         let journals = self.core.layout.spec().journal_drives();
         let silent = self.core.drives.silent().and(journals);
         let overdue = self.core.drives.overdue().or(self.kept_waiting).or(silent);
-        let overdue = overdue.without(self.core.drives.away());
+        let overdue = overdue.without(self.core.drives.away()).without(self.core.refused_now(now)); // P3
         let Some(drive) = overdue.iter().find(|&drive| self.may_lose(drive)) else {
             return Moved::No;
         };
@@ -174,7 +174,7 @@ impl Array {
                         self.answer_nothing(request, extent, effort);
                     }
                     Start::Write(Cause::Client(parts)) => {
-                        parts.into_iter().for_each(|part| self.refuse_write(part));
+                        parts.into_iter().for_each(|part| self.refuse_write(now, part));
                     }
                     Start::Write(Cause::Resync { .. })
                     | Start::Check(_)
@@ -206,9 +206,10 @@ impl Array {
     }
 
     /// Answers a write of which nothing was or will be written.
-    pub(crate) fn refuse_write(&mut self, part: Part) {
-        self.answer_nothing(part.request, part.extent, Effort::Full);
-        self.core.release(BufId::Client(part.request));
+    pub(crate) fn refuse_write(&mut self, now: Instant, Part { request, extent, .. }: Part) {
+        let (outcome, cost) = (self.core.given_up_with(now, extent), Cost::default());
+        self.core.answer(DriveSet::EMPTY, Answer { request, outcome, cost });
+        self.core.release(BufId::Client(request));
     }
 
     fn answer_nothing(&mut self, request: RequestId, extent: Extent, effort: Effort) {
