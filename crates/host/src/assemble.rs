@@ -184,7 +184,8 @@ impl Assembled {
         let tell = |(Thin { wanted, free, .. }, names): (Thin, Vec<String>)| {
             let [wanted, free] = [wanted, free].map(|bytes| Bytes::new(bytes).short());
             format!(
-                "the file system of {} has {free} left, and these files may take {wanted} more: writes wait when it is full",
+                "the file system of {} has {free} left and needs {wanted} for all that can be written there: writes wait when it is \
+                 full",
                 names.join(" and ")
             )
         };
