@@ -88,7 +88,7 @@ impl<'a> Disk<'a> {
                     got.push(Run { extent, buf, unknown, damaged });
                 }
                 Outcome::Refused | Outcome::Unreachable | Outcome::Gone => {
-                    self.note_trouble(reply.reason)
+                    self.note_trouble(reply.reason);
                 }
             }
         }
