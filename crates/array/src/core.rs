@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use levelhead_block::{BufId, Combine, Place, RequestId, Segment};
 use levelhead_stats::Streams;
-use levelhead_units::{DriveIdx, DriveSet, Lba, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Instant, Lba, Sectors};
 
 use self::answers::Held;
 use self::in_progress::InProgress;
@@ -83,6 +83,8 @@ pub(crate) struct Core {
     held: Vec<Held>,
     /// Commands that were refused, in the order in which they are sent again.
     pub(crate) postponed: VecDeque<Postponed>,
+    /// When the machine last refused a command of a drive.
+    pub(crate) refused_at: BTreeMap<DriveIdx, Instant>,
     /// Memory of writes that were given up and are still being carried out.
     pub(crate) given_up: Sectors,
     /// Clients' writes that have been carried out.
@@ -161,6 +163,7 @@ impl Core {
             present_for_good: DriveSet::EMPTY,
             held: Vec::new(),
             postponed: VecDeque::new(),
+            refused_at: BTreeMap::new(),
             given_up: Sectors::ZERO,
             writes_ended: 0,
             writes_flushed: 0,

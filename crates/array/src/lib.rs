@@ -374,7 +374,7 @@ impl Array {
             | Command::WriteZeroes { extent, durability } => {
                 let part = Part { request, extent, durability };
                 if self.is_beyond_given_up() {
-                    return self.refuse_write(part);
+                    return self.refuse_write(now, part);
                 }
                 Start::Write(Cause::Client(vec![part]))
             }
@@ -398,7 +398,7 @@ impl Array {
             self.handle_coming(now, sub, outcome);
             return self.move_on(now);
         }
-        if *outcome == Outcome::Refused && self.handle_refused(now, sub) {
+        if outcome.may_be_sent_again() && self.handle_refused(now, sub, outcome) {
             return self.move_on(now);
         }
         let outcome = &self.core.ended_with(sub, outcome);

@@ -212,9 +212,13 @@ pub enum Outcome {
         /// Sectors that it could not read (or write) with all it had.
         damaged: SectorSet,
     },
-    /// The machine has no room for the command now (a full file system, no memory, a full quota). The
-    /// same command may be sent again; until then nothing is known of the sectors it writes.
+    /// The machine that the device belongs to does not carry the command out now: it has no room (a full file system, no
+    /// memory, a full quota), or does not permit it. This says nothing of the device. The same command may be sent again;
+    /// until then nothing is known of the sectors it writes.
     Refused,
+    /// Nothing that answers for the device can be reached now. The same command may be sent again; until then nothing is
+    /// known of the sectors it writes.
+    Unreachable,
     /// The device does not answer any more.
     Gone,
 }
@@ -226,6 +230,11 @@ impl Outcome {
     /// Everything was done that was asked for.
     pub fn is_good(&self) -> bool {
         *self == Self::GOOD
+    }
+
+    /// Nothing was done, and the same command may be sent again.
+    pub fn may_be_sent_again(&self) -> bool {
+        matches!(self, Self::Refused | Self::Unreachable)
     }
 }
 

@@ -16,7 +16,8 @@
 //! - W1. `Fast` and `Limited` reads yield only *unknown* sectors: the device stopped trying. The
 //!   caller must not conclude that they are damaged, rewrite them or count an error.
 //! - W2. Only `Full` and `Medium` reads yield *damaged* sectors: the device tried everything it had.
-//! - W3. Refused is not failed: the machine had no room for the command, and it may be sent again.
+//! - W3. Refused and unreachable are not failed: the machine did not carry the command out, or was not reached, and it may
+//!   be sent again. Only what is refused says that the device itself is there.
 //! - W4. The sectors that are neither unknown nor damaged hold what was last written there.
 //! - W5. A `Medium` read gives what a power cut at its end would leave, also where that is not what was last
 //!   written: it is how a lost write is found. Where nothing is wrong W4 holds as well.

@@ -2,19 +2,20 @@
 //!
 //! [`quorum`] decides; here members are opened, and what it decided is put into sentences that name them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
 use levelhead_array::quorum::{Assembly, Copy, Found, Refusal};
 use levelhead_array::superblock::{Forced, Own, State, Uuid};
 use levelhead_array::{Area, Books, Layout, Spec};
-use levelhead_units::{DriveIdx, DriveSet, Sectors};
+use levelhead_units::{Bytes, DriveIdx, DriveSet, Sectors};
 
 use crate::create::check_distinct;
 use crate::emulated::Model;
 use crate::error::{HostError, fail};
 use crate::labels;
-use crate::medium::Medium;
+use crate::medium::{Medium, Thin};
 use crate::member::MemberSpec;
 use crate::opened::Opened;
 use crate::random::draw_uuid;
@@ -169,6 +170,28 @@ impl Assembled {
         &self.left_out
     }
 
+    /// File systems that have less room than their drives may still take, a sentence each: writes wait when they are full.
+    pub fn short_of_room(&self) -> Vec<String> {
+        let mut systems: BTreeMap<u64, (Thin, Vec<String>)> = BTreeMap::new();
+        for seat in self.seats.iter().flatten() {
+            let Some(thin) = seat.opened.thin() else { continue };
+            let entry = systems.entry(thin.system);
+            let (sum, names) = entry.or_insert((Thin { wanted: 0, ..thin }, Vec::new()));
+            sum.wanted += thin.wanted;
+            names.push(seat.member.to_string());
+        }
+        let short = systems.into_values().filter(|(Thin { wanted, free, .. }, _)| wanted > free);
+        let tell = |(Thin { wanted, free, .. }, names): (Thin, Vec<String>)| {
+            let [wanted, free] = [wanted, free].map(|bytes| Bytes::new(bytes).short());
+            format!(
+                "the file system of {} has {free} left and needs {wanted} for all that can be written there: writes wait when it is \
+                 full",
+                names.join(" and ")
+            )
+        };
+        short.map(tell).collect()
+    }
+
     /// Those of the drives that were named as spares that say nothing of this array.
     pub fn spares(&self) -> &[MemberSpec] {
         &self.spares.waiting
@@ -234,7 +257,7 @@ pub fn assemble_with_spares(
             let mut seen = scan.arrays.remove(&uuid).expect("it was chosen among them");
             seen.retain(|seen| !is_one_of(&seen.member, spares));
             let members = seen.into_iter().map(|seen| seen.member).collect();
-            (look(members, Vec::new())?, Some(uuid), 0)
+            (look(members, Vec::new(), options)?, Some(uuid), 0)
         }
     };
     let terms = Terms { named, spares: looked.members.len() };
@@ -270,8 +293,29 @@ struct Looked {
     left_out: Vec<LeftOut>,
 }
 
-fn look(members: Vec<MemberSpec>, left_out: Vec<LeftOut>) -> Result<Looked, HostError> {
-    let media = members.iter().map(open).collect::<Result<Vec<Opened>, HostError>>()?;
+/// Looks at drives. The array may go on without those that take no writes.
+fn look(
+    named: Vec<MemberSpec>,
+    mut left_out: Vec<LeftOut>,
+    options: AssembleOptions,
+) -> Result<Looked, HostError> {
+    let (mut members, mut media) = (Vec::new(), Vec::new());
+    for (at, member) in named.into_iter().enumerate() {
+        match open(&member) {
+            Ok(opened) => {
+                members.push(member);
+                media.push(opened);
+            }
+            Err(error) if error.is_read_only() && options.degraded => {
+                let (defect, sentence) = (Defect::ReadOnly, error.to_string());
+                left_out.push(LeftOut { member, defect, sentence, found: at });
+            }
+            Err(error) if error.is_read_only() => {
+                return fail(format!("{error}, only --degraded goes on without it"));
+            }
+            Err(error) => return Err(error),
+        }
+    }
     let mut found: Vec<Found> = media.iter().map(labels::find).collect();
     labels::find_second_copies(&media, &mut found);
     Ok(Looked { members, media, found, left_out })
@@ -294,7 +338,7 @@ fn look_at_named(named: &[MemberSpec], options: AssembleOptions) -> Result<Looke
             }
         }
     }
-    let mut looked = look(members, left_out)?;
+    let mut looked = look(members, left_out, options)?;
     if options.degraded {
         looked.leave_out_unreadable();
     }

@@ -5,16 +5,16 @@
 //! - C1. Where anything is wrong, or the run is dry, nothing on any disk has changed.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use levelhead_array::membership::{Member, Membership};
-use levelhead_array::reserve::{Apart, Division, Reserved};
+use levelhead_array::reserve::{Apart, Division, HEAD, Reserved, TAIL};
 use levelhead_array::superblock::{
-    Book, DRIVE_SECTORS_MAX, Forced, Kept, Logs, Own, State, Superblock, Uuid,
+    Book, DRIVE_SECTORS_MAX, Forced, Kept, Logs, Own, State, Superblock, Uuid, copies_of_unknown,
 };
 use levelhead_array::{Layout, Spec};
-use levelhead_block::Buf;
-use levelhead_units::{DriveIdx, DriveSet, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, SECTOR_SIZE, Sectors};
 
 use crate::error::{HostError, fail};
 use crate::labels;
@@ -90,6 +90,8 @@ struct Candidate<'a> {
     /// Absent where the file is yet to be created.
     medium: Option<Opened>,
     size: Sectors,
+    /// What is erased before it becomes a member.
+    foreign: Vec<signature::Found>,
 }
 
 impl Candidate<'_> {
@@ -130,8 +132,11 @@ pub fn create(
     let mut candidates =
         members.iter().map(Candidate::find).collect::<Result<Vec<_>, HostError>>()?;
     let created = plan(spec, &candidates, options)?;
-    for candidate in &candidates {
+    for (at, candidate) in candidates.iter_mut().enumerate() {
         candidate.check_unused(options)?;
+        if options.force && options.assume_clean && at < spec.drives() {
+            candidate.check_keeps_data()?;
+        }
     }
     if !options.dry_run {
         let mut undo = Undo::default();
@@ -205,20 +210,76 @@ impl<'a> Candidate<'a> {
         {
             member.check_size(size)?;
             member.check_place()?;
-            return Ok(Self { member, medium: None, size });
+            return Ok(Self { member, medium: None, size, foreign: Vec::new() });
         }
         let medium = member.open()?;
         let size = medium.size();
-        Ok(Self { member, medium: Some(medium), size })
+        Ok(Self { member, medium: Some(medium), size, foreign: Vec::new() })
     }
 
-    /// Whether the drive holds nothing, or may be taken all the same.
-    fn check_unused(&self, options: CreateOptions) -> Result<(), HostError> {
+    /// Whether the drive holds nothing, or may be taken all the same: then what it holds by its signatures is to be erased.
+    fn check_unused(&mut self, options: CreateOptions) -> Result<(), HostError> {
         match &self.medium {
             Some(medium) if !options.force => check_unused(self.member, medium),
-            Some(_) | None => Ok(()),
+            Some(medium) => {
+                self.foreign = signature::find(medium).map_err(|e| unreadable(self.member, &e))?;
+                Ok(())
+            }
+            None => Ok(()),
         }
     }
+
+    /// Erases what it holds by its signatures.
+    fn erase(&self, at: usize, undo: &mut Undo<'_>) -> Result<(), HostError> {
+        let medium = self.medium.as_ref().expect("it was created before");
+        let sector = SECTOR_SIZE as u64;
+        let superblocks = copies_of_unknown(medium.size()).map(|lba| {
+            let start = lba.get() * sector;
+            start..start + sector
+        });
+        let foreign = self.foreign.iter().map(|found| found.bytes.clone());
+        let saved = signature::save(medium, foreign.chain(superblocks));
+        undo.saved.push((at, saved.map_err(|error| unreadable(self.member, &error))?));
+        signature::erase(medium, &self.foreign).map_err(|error| unwritable(self.member, &error))
+    }
+
+    /// Redundancy that matches data does not any more where a part of them is erased.
+    fn check_keeps_data(&self) -> Result<(), HostError> {
+        let data = HEAD.bytes().get()..(self.size - TAIL).bytes().get();
+        let is_data =
+            |of: &&signature::Found| of.bytes.start < data.end && data.start < of.bytes.end;
+        match self.foreign.iter().find(is_data) {
+            None => Ok(()),
+            Some(found) => fail(format!(
+                "{} holds {} at byte {}, where the array has its data: --force erases it, and then redundancy does not \
+                 match, as --assume-clean says",
+                self.member, found.what, found.bytes.start
+            )),
+        }
+    }
+}
+
+fn unreadable(member: &MemberSpec, error: &io::Error) -> HostError {
+    HostError::new(format!("cannot read {member}: {error}"))
+}
+
+fn unwritable(member: &MemberSpec, error: &io::Error) -> HostError {
+    HostError::new(format!("cannot write to {member}: {error}"))
+}
+
+/// Erases what a drive holds by its signatures, so that no other program takes it for its own.
+///
+/// # Errors
+///
+/// It is in use, cannot be read or written, or keeps a signature.
+pub fn erase_signatures(member: &MemberSpec) -> Result<(), HostError> {
+    erase_on(member, &member.open()?)
+}
+
+/// The same of a drive that is open.
+pub(crate) fn erase_on(member: &MemberSpec, medium: &Opened) -> Result<(), HostError> {
+    let found = signature::find(medium).map_err(|error| unreadable(member, &error))?;
+    signature::erase(medium, &found).map_err(|error| unwritable(member, &error))
 }
 
 /// Whether nothing is there yet, or a drive that holds nothing.
@@ -246,8 +307,7 @@ pub(crate) fn check_unused(member: &MemberSpec, medium: &Opened) -> Result<(), H
     if let Some(error) = found.copies.iter().find_map(labels::damage) {
         return fail(format!("{member} was a drive of an array ({error}), only --force takes it"));
     }
-    let content = signature::content(medium)
-        .map_err(|error| HostError::new(format!("cannot read {member}: {error}")))?;
+    let content = signature::content(medium).map_err(|error| unreadable(member, &error))?;
     match content {
         None => Ok(()),
         Some(content) => fail(format!("{member} holds {content}; only --force takes it")),
@@ -336,16 +396,16 @@ fn divide_apart(spec: Spec, candidates: &[Candidate<'_>]) -> Result<Option<Apart
 #[derive(Default)]
 struct Undo<'a> {
     files: Vec<&'a Path>,
-    /// The sectors that superblocks replaced, by the drive's place.
-    sectors: Vec<(usize, [Buf; 2])>,
+    /// What was erased or replaced by superblocks, by the drive's place.
+    saved: Vec<(usize, signature::Saved)>,
 }
 
 impl Undo<'_> {
     /// As far as it goes: the error that led here is the one to tell.
     fn run(self, candidates: &[Candidate<'_>]) {
-        for (at, sectors) in &self.sectors {
+        for (at, saved) in &self.saved {
             if let Some(medium) = &candidates[*at].medium {
-                drop(labels::restore(medium, sectors));
+                drop(signature::restore(medium, saved));
             }
         }
         for path in self.files {
@@ -392,6 +452,9 @@ fn commit<'a>(
         members: (0..candidates.len()).map(draw).collect::<Result<_, HostError>>()?,
     };
     for (at, candidate) in candidates.iter().enumerate() {
+        candidate.erase(at, undo)?;
+    }
+    for (at, candidate) in candidates.iter().enumerate() {
         let own = Own {
             drive: DriveIdx::from_usize(at),
             size: candidate.size,
@@ -399,14 +462,7 @@ fn commit<'a>(
         };
         let superblock = Superblock { book: book.clone(), own, read_only: 0 };
         let medium = candidate.medium.as_ref().expect("it was created above");
-        let saved = labels::save(medium);
-        let written = saved.and_then(|saved| {
-            undo.sectors.push((at, saved));
-            labels::write(medium, &superblock)
-        });
-        written.map_err(|error| {
-            HostError::new(format!("cannot write to {}: {error}", candidate.member))
-        })?;
+        labels::write(medium, &superblock).map_err(|e| unwritable(candidate.member, &e))?;
     }
     Ok(())
 }

@@ -72,7 +72,7 @@ impl Heard {
     pub(crate) fn from(outcome: &Outcome) -> Self {
         let all = SectorSet::first(Sectors::new(2));
         match outcome {
-            Outcome::Refused => Self::Refused,
+            Outcome::Refused | Outcome::Unreachable => Self::Refused,
             Outcome::Gone => Self::Gone,
             Outcome::Done { unknown, damaged } if *unknown == all && damaged.is_empty() => {
                 Self::Unknown
@@ -97,7 +97,7 @@ pub(crate) struct Fate {
 
 /// The table of `errno` as clients hear it, spelled out.
 pub(crate) fn fates() -> Vec<Fate> {
-    let failed = [Errno::IO, Errno::FBIG, Errno::TIMEDOUT, Errno::REMOTEIO, Errno::ILSEQ];
+    let failed = [Errno::IO, Errno::TIMEDOUT, Errno::REMOTEIO, Errno::ILSEQ];
     let failed = failed.into_iter().chain([Errno::BADMSG, Errno::TIME, Errno::NODATA, Errno::ROFS]);
     let failed = failed.map(|errno| Fate {
         errno,
@@ -115,8 +115,10 @@ pub(crate) fn fates() -> Vec<Fate> {
             flush: Heard::Gone,
         }
     };
-    let refused = [Errno::NOSPC, Errno::DQUOT, Errno::NOMEM, Errno::BUSY, Errno::AGAIN];
-    let refused = refused.into_iter().chain([Errno::INTR]).map(all(Heard::Refused));
+    let refused =
+        [Errno::NOSPC, Errno::DQUOT, Errno::FBIG, Errno::NOMEM, Errno::NOBUFS, Errno::BUSY];
+    let host = [Errno::MFILE, Errno::NFILE, Errno::PERM, Errno::ACCESS, Errno::AGAIN, Errno::INTR];
+    let refused = refused.into_iter().chain(host).map(all(Heard::Refused));
     let gone = [Errno::NXIO, Errno::NODEV].map(all(Heard::Gone));
     failed.chain(refused).chain(gone).collect()
 }

@@ -41,8 +41,8 @@ use std::sync::mpsc::Sender;
 use levelhead_array::journal::record::{checksums, examine};
 use levelhead_array::membership::Why;
 use levelhead_array::{
-    Action, Answer, Array, ArrayEvent, BufId, Deliver, Ending, Event, RequestId, SubId, Submit,
-    Sums,
+    Action, Answer, Array, ArrayEvent, BufId, Deliver, DriveEvent, Ending, Event, EventKind,
+    RequestId, SubId, Submit, Sums,
 };
 use levelhead_block::{Command, Data, Outcome, Payload, Piece, Pool, Reply, Request};
 use levelhead_bytes::Buffers;
@@ -447,10 +447,20 @@ impl Engine {
                     LostMember { name: seat.name.clone(), reason }
                 })
             }
+            Event::Standing(DriveEvent { drive, kind: EventKind::Silent, .. }) => {
+                self.refusal_of(drive)
+            }
             Event::Standing(_) | Event::Array(_) => None,
         };
         let numbered = self.parts.log.push(self.now(), event, lost);
         (self.parts.on_event)(&numbered);
+    }
+
+    /// Why this machine refuses the commands of a drive, if that is why the drive ends none.
+    fn refusal_of(&self, drive: DriveIdx) -> Option<LostMember> {
+        let Seat { name, work, .. } = &self.parts.seats[drive.as_usize()];
+        let reason = work.refusal().map(|why| format!("this machine refuses its commands: {why}"));
+        reason.map(|reason| LostMember { name: name.clone(), reason: Some(reason) })
     }
 
     /// What a lost drive was called, and how it has failed, if it has.

@@ -3,9 +3,14 @@
 //! | the machine says | a read | a write | a sync |
 //! |---|---|---|---|
 //! | it was interrupted, or try again | again | again | again |
-//! | no room now: space, quota, memory, busy | refused | refused | gone |
+//! | no room now: space, quota, largest file, memory, descriptors, busy | refused | refused | gone |
+//! | not permitted: a device that was set read-only, for example | refused | refused | gone |
 //! | no such device | gone | gone | gone |
 //! | anything else | these sectors failed | these sectors failed | gone |
+//!
+//! The first three rows are errors of the host: they say nothing of the drive, and cost it nothing. That a file system takes
+//! no writes any more (`EROFS`) is none of them: it was writable when the member was opened, and as long as files are open
+//! there, it is a file system that has failed itself, as ext4 does when its disk has.
 //!
 //! A sync that fails is never sent again: the kernel tells an error of an earlier write once, and
 //! forgets it. After that it is not known which of the writes before it are there, and a second sync
@@ -61,7 +66,18 @@ const TABLE: [Row; 3] = [
         sync: Meaning::Again,
     },
     Row {
-        errnos: &[Errno::NOSPC, Errno::DQUOT, Errno::NOMEM, Errno::BUSY],
+        errnos: &[
+            Errno::NOSPC,
+            Errno::DQUOT,
+            Errno::FBIG,
+            Errno::NOMEM,
+            Errno::NOBUFS,
+            Errno::MFILE,
+            Errno::NFILE,
+            Errno::BUSY,
+            Errno::PERM,
+            Errno::ACCESS,
+        ],
         read: Meaning::Refused,
         write: Meaning::Refused,
         sync: Meaning::Gone,

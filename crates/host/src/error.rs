@@ -4,17 +4,37 @@ use std::fmt;
 
 /// Why something was not done, in one sentence that names the thing and the limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostError(String);
+pub struct HostError {
+    sentence: String,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A drive is there, and takes no writes.
+    ReadOnly,
+    Other,
+}
 
 impl HostError {
     pub(crate) fn new(sentence: impl Into<String>) -> Self {
-        Self(sentence.into())
+        Self { sentence: sentence.into(), kind: Kind::Other }
+    }
+
+    /// A drive is there, and takes no writes.
+    pub(crate) fn read_only(sentence: impl Into<String>) -> Self {
+        Self { sentence: sentence.into(), kind: Kind::ReadOnly }
+    }
+
+    /// Whether a drive is there and takes no writes.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.kind == Kind::ReadOnly
     }
 }
 
 impl fmt::Display for HostError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.sentence)
     }
 }
 

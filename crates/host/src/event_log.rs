@@ -31,8 +31,8 @@ pub struct NumberedEvent {
     pub at: Instant,
     /// What happened.
     pub event: Event,
-    /// What this machine knows of a drive that was lost, or of a new one that is not to have its place; nothing where neither
-    /// was.
+    /// What this machine knows of a drive that was lost, of a new one that is not to have its place, or of one that is silent
+    /// because this machine refuses its commands; nothing where none was.
     pub lost: Option<LostMember>,
 }
 

@@ -80,7 +80,7 @@ impl Far {
             if reply.outcome.is_good() {
                 return Ok(reply);
             }
-            if reply.outcome != Outcome::Refused || Instant::now() + PAUSE >= until {
+            if !reply.outcome.may_be_sent_again() || Instant::now() + PAUSE >= until {
                 let why = reply.reason.unwrap_or_else(|| "it failed".to_owned());
                 return Err(io::Error::other(why));
             }
@@ -112,7 +112,9 @@ impl BlockService for FarMember {
             Outcome::Done { damaged, .. } if effort.is_full() && damaged.len() > 1 => {
                 Halving::begin(service, extent, reply, done);
             }
-            Outcome::Done { .. } | Outcome::Refused | Outcome::Gone => done(spoilt(reply)),
+            Outcome::Done { .. } | Outcome::Refused | Outcome::Unreachable | Outcome::Gone => {
+                done(spoilt(reply));
+            }
         };
         self.0.0.submit(request, Box::new(finish));
     }
@@ -182,7 +184,7 @@ impl Halving {
                 self.search.handle_read();
             }
             Outcome::Done { .. } => self.search.handle_failed(),
-            Outcome::Refused | Outcome::Gone => {
+            Outcome::Refused | Outcome::Unreachable | Outcome::Gone => {
                 let Self { done, .. } = *self;
                 return done(Reply { data: Data::None, ..reply });
             }

@@ -1,5 +1,6 @@
 //! The calls that a device's driver takes beyond reading and writing: SCSI commands through `SG_IO`,
-//! NVMe commands through `NVME_IOCTL_ADMIN_CMD` and `NVME_IOCTL_IO_CMD`.
+//! NVMe commands through `NVME_IOCTL_ADMIN_CMD` and `NVME_IOCTL_IO_CMD`. And what the kernel itself says of a block
+//! device: whether it takes writes (`BLKROGET`), and that it is to look for partitions again (`BLKRRPART`).
 //!
 //! Everything here is a struct laid out as the kernel wants it, and one call. What the bytes mean is
 //! said in [`devices`](crate::devices), which sees this through the trait
@@ -25,6 +26,10 @@ use crate::devices::scsi::{Answer, Data};
 
 /// `SG_IO` of `<scsi/sg.h>`.
 const SG_IO: Opcode = 0x2285;
+
+/// `BLKROGET` and `BLKRRPART` of `<linux/fs.h>`.
+const BLKROGET: Opcode = opcode::none(0x12, 94);
+const BLKRRPART: Opcode = opcode::none(0x12, 95);
 
 /// `struct sg_io_hdr` of `<scsi/sg.h>`.
 #[repr(C)]
@@ -80,6 +85,23 @@ unsafe impl<T> Ioctl for Call<'_, T> {
     unsafe fn output_from_ptr(out: IoctlOutput, _: *mut c_void) -> rustix::io::Result<i32> {
         Ok(out)
     }
+}
+
+/// Whether the kernel takes no writes for a block device. What is none, or does not say, is asked by writing.
+pub(crate) fn is_read_only(device: &File) -> bool {
+    let mut is_read_only: i32 = 0;
+    let call = Call { opcode: BLKROGET, argument: &mut is_read_only };
+    // SAFETY: I1, I2: the kernel writes an `int`.
+    let said = unsafe { rustix::ioctl::ioctl(device, call) };
+    said.is_ok() && is_read_only != 0
+}
+
+/// Has the kernel read a block device's partition table again.
+pub(crate) fn read_partitions_again(device: &File) -> io::Result<()> {
+    let call = Call { opcode: BLKRRPART, argument: &mut () };
+    // SAFETY: I1, I2: the kernel ignores the argument.
+    unsafe { rustix::ioctl::ioctl(device, call) }?;
+    Ok(())
 }
 
 /// Sends a SCSI command and waits for its end, which the driver brings about after `patience`.
@@ -169,6 +191,7 @@ mod tests {
         for (number, expected) in [(0x41, 0xC048_4E41), (0x43, 0xC048_4E43), (0x80, 0xC048_4E80)] {
             assert_eq!(opcode::read_write::<Passthrough>(b'N', number), expected);
         }
+        assert_eq!([BLKROGET, BLKRRPART], [0x125E, 0x125F]);
     }
 
     #[test]

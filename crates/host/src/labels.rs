@@ -111,31 +111,3 @@ pub(crate) fn write(medium: &Opened, superblock: &Superblock) -> io::Result<()> 
     }
     Ok(())
 }
-
-/// Takes off what may be superblocks of another array, the second copy first: between the first and the second copy of a
-/// new one, a drive is not to seem to have two owners.
-pub(crate) fn wipe(medium: &Opened) -> io::Result<()> {
-    let sector = Buf::zeroed(Sectors::new(1));
-    for lba in copies_of_unknown(medium.size()).into_iter().rev() {
-        medium.write(lba, sector.as_slice())?;
-        medium.sync()?;
-    }
-    Ok(())
-}
-
-/// Both copies as they are, to be put back if something goes wrong.
-pub(crate) fn save(medium: &Opened) -> io::Result<[Buf; 2]> {
-    let mut saved = [(); 2].map(|()| Buf::zeroed(Sectors::new(1)));
-    for (lba, sector) in copies_of_unknown(medium.size()).into_iter().zip(&mut saved) {
-        medium.read(lba, sector.as_mut_slice())?;
-    }
-    Ok(saved)
-}
-
-/// Puts back what [`save`] found.
-pub(crate) fn restore(medium: &Opened, saved: &[Buf; 2]) -> io::Result<()> {
-    for (lba, sector) in copies_of_unknown(medium.size()).into_iter().zip(saved) {
-        medium.write(lba, sector.as_slice())?;
-    }
-    medium.sync()
-}

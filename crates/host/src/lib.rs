@@ -81,6 +81,7 @@ pub use assemble::{
 pub use backend::Io;
 pub use create::{
     CreateOptions, Created, CreatedDrive, Journaling, NewDrives, check_empty, create,
+    erase_signatures,
 };
 pub use devices::Fact;
 pub use devices::ata::ErrorRecovery;

@@ -23,6 +23,7 @@ use crate::threads::Threads;
 /// See the module. Dropping it waits for what is under way, [`LoneDrive::abandon`] does not.
 pub struct LoneDrive {
     drive: Box<dyn Member>,
+    is_read_only: bool,
     /// Every request has an origin of its own, whatever its client says: another attempt is another
     /// chance.
     origin_last: AtomicU64,
@@ -47,6 +48,7 @@ impl LoneDrive {
     }
 
     fn start(member: &MemberSpec, medium: Medium) -> Result<Self, HostError> {
+        let is_read_only = medium.is_read_only();
         let medium = Arc::new(medium);
         let model = member.model(medium.size(), QUEUE_DEPTH_MAX, "drive/0")?;
         let disk = Shared(medium);
@@ -54,7 +56,12 @@ impl LoneDrive {
             Some(model) => Box::new(EmulatedDrive::start(&model, disk, Clock::start())?),
             None => Box::new(Threads::start(disk, QUEUE_DEPTH_MAX)?),
         };
-        Ok(Self { drive, origin_last: AtomicU64::new(0) })
+        Ok(Self { drive, is_read_only, origin_last: AtomicU64::new(0) })
+    }
+
+    /// Whether the kernel takes no writes for it.
+    pub fn is_read_only(&self) -> bool {
+        self.is_read_only
     }
 
     /// What it has read back so far, if it is an emulated drive.

@@ -43,13 +43,13 @@ use std::time::{Duration, Instant};
 use levelhead_block::{Buf, Durability, Piece};
 use levelhead_bytes::Storage;
 use levelhead_units::{Bytes, Lba, SECTOR_SIZE, Sectors};
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl, fstatfs};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl, fstatfs, fstatvfs};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
 use crate::devices::sysfs::Sysfs;
 use crate::errno::SyncFailed;
 use crate::error::{HostError, fail};
-use crate::new_file;
+use crate::{ioctl, new_file};
 
 /// Slices of one `pwritev`: what the kernel takes at most.
 const SLICES_MAX: usize = 1024;
@@ -81,15 +81,30 @@ pub(crate) enum Identity {
     Device(u64),
 }
 
+/// A file that may take more room than it has now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Thin {
+    /// The file system.
+    pub(crate) system: u64,
+    /// Bytes that the file may take beyond those it has.
+    pub(crate) wanted: u64,
+    /// Bytes that the file system has for it.
+    pub(crate) free: u64,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Medium {
     file: File,
     kind: Kind,
     size: Sectors,
+    /// Its size to the byte: it need not end with a whole sector.
+    bytes: u64,
     is_direct: bool,
     is_in_memory: bool,
     is_far: bool,
+    /// Whether the kernel takes no writes for it.
+    is_read_only: bool,
     /// How often it was synced.
     #[cfg(test)]
     syncs: std::sync::atomic::AtomicU32,
@@ -182,6 +197,9 @@ impl Medium {
             options.read(true).write(is_written).custom_flags(flags.bits() as i32).open(path);
         let file = match opened {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => return Ok(None),
+            Err(error) if is_written && takes_no_writes(&error) => {
+                return Err(HostError::read_only(format!("cannot open {name} to write: {error}")));
+            }
             Err(error) => return fail(format!("cannot open {name}: {error}")),
             Ok(file) => file,
         };
@@ -222,11 +240,13 @@ impl Medium {
         Ok(Self {
             is_in_memory: is_file && lies_in_memory(&file),
             is_far: is_file && lies_far(&file),
+            is_read_only: !is_file && ioctl::is_read_only(&file),
             #[cfg(test)]
             syncs: std::sync::atomic::AtomicU32::new(0),
             file,
             kind: if is_file { Kind::File } else { Kind::Device },
             size: Bytes::new(end).sectors_floor(),
+            bytes: end,
             is_direct,
             takes_dsync: AtomicBool::new(is_direct),
             least: AtomicU64::new(end),
@@ -248,9 +268,32 @@ impl Medium {
         self.is_far
     }
 
+    /// Whether the kernel takes no writes for it, although it was opened for them.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.is_read_only
+    }
+
     /// How many whole sectors it has.
     pub(crate) fn size(&self) -> Sectors {
         self.size
+    }
+
+    /// The file system that a file lies on, and what that must still find room for when all of the file is written; nothing
+    /// for a device, and where the question may hang.
+    pub(crate) fn thin(&self) -> Option<Thin> {
+        let metadata =
+            self.file.metadata().ok().filter(|_| self.kind == Kind::File && !self.is_far)?;
+        let system = fstatvfs(&self.file).ok()?;
+        Some(Thin {
+            system: metadata.dev(),
+            wanted: self.bytes.saturating_sub(metadata.blocks() * 512),
+            free: system.f_bavail.saturating_mul(system.f_frsize),
+        })
+    }
+
+    /// How many bytes it had when it was opened.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Whether a crash leaves every sector of 4 KiB as it was or as it was written: a file, or a device that says that its
@@ -371,6 +414,37 @@ impl Medium {
         Ok(())
     }
 
+    /// The bytes behind its last whole sector.
+    pub(crate) fn read_rest(&self) -> io::Result<Vec<u8>> {
+        let start = self.size.bytes().get();
+        let mut bytes = vec![0; (self.bytes - start) as usize];
+        self.through_cache(|file| file.read_exact_at(&mut bytes, start))?;
+        Ok(bytes)
+    }
+
+    /// Stores the bytes behind its last whole sector.
+    pub(crate) fn write_rest(&self, bytes: &[u8]) -> io::Result<()> {
+        self.check_writable()?;
+        self.through_cache(|file| file.write_all_at(bytes, self.size.bytes().get()))
+    }
+
+    /// Does what cannot go past the page cache, before the drive is served.
+    fn through_cache<T>(&self, act: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
+        let flags = fcntl_getfl(&self.file)?;
+        fcntl_setfl(&self.file, flags - OFlags::DIRECT)?;
+        let done = act(&self.file);
+        fcntl_setfl(&self.file, flags)?;
+        done
+    }
+
+    /// Has the kernel look for partitions again, of which it keeps devices until then.
+    pub(crate) fn forget_partitions(&self) {
+        if self.kind == Kind::Device {
+            // Where it cannot, because one of them is in use or there can be none, they stay until the next time.
+            drop(ioctl::read_partitions_again(&self.file));
+        }
+    }
+
     /// Puts everything written so far where a power failure does not reach it.
     pub(crate) fn sync(&self) -> io::Result<()> {
         #[cfg(test)]
@@ -436,6 +510,11 @@ fn go_direct(file: &File) -> bool {
         let _ = fcntl_setfl(file, flags);
     }
     works
+}
+
+/// Whether a file or device can be opened to be read at best.
+fn takes_no_writes(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
 }
 
 /// Whether the file system of a file keeps all it has in memory.

@@ -158,12 +158,20 @@ impl MemberSpec {
         Ok(Some(model))
     }
 
-    /// Opens it and checks it against what was said about it.
+    /// Opens it to be written, and checks it against what was said about it.
     pub(crate) fn open(&self) -> Result<Opened, HostError> {
         match (&self.far, &self.away) {
             (Some(far), _) => Ok(Opened::Far(far.clone())),
             (None, Some(sentence)) => fail(sentence.as_str()),
-            (None, None) => self.open_medium().map(Opened::from),
+            (None, None) => {
+                let medium = self.open_medium()?;
+                if medium.is_read_only() {
+                    let sentence =
+                        format!("{self} is read-only: the kernel takes no writes for it");
+                    return Err(HostError::read_only(sentence));
+                }
+                Ok(medium.into())
+            }
         }
     }
 

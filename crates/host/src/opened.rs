@@ -6,7 +6,7 @@ use std::sync::Arc;
 use levelhead_units::{Lba, Sectors};
 
 use crate::far::Far;
-use crate::medium::Medium;
+use crate::medium::{Medium, Thin};
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -23,6 +23,46 @@ impl Opened {
         match self {
             Self::Medium(medium) => medium.size(),
             Self::Far(far) => far.size(),
+        }
+    }
+
+    /// How many bytes it has: it need not end with a whole sector.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Self::Medium(medium) => medium.bytes(),
+            Self::Far(far) => far.size().bytes().get(),
+        }
+    }
+
+    /// What a file may take beyond the room that it has.
+    pub(crate) fn thin(&self) -> Option<Thin> {
+        match self {
+            Self::Medium(medium) => medium.thin(),
+            Self::Far(_) => None,
+        }
+    }
+
+    /// The bytes behind its last whole sector.
+    pub(crate) fn read_rest(&self) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Medium(medium) => medium.read_rest(),
+            Self::Far(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Stores the bytes behind its last whole sector.
+    pub(crate) fn write_rest(&self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Medium(medium) => medium.write_rest(bytes),
+            Self::Far(_) => Ok(()),
+        }
+    }
+
+    /// Has the kernel look for partitions again, of which it keeps devices until then.
+    pub(crate) fn forget_partitions(&self) {
+        match self {
+            Self::Medium(medium) => medium.forget_partitions(),
+            Self::Far(_) => {}
         }
     }
 

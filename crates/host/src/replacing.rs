@@ -7,7 +7,7 @@ use levelhead_array::superblock::Superblock;
 use levelhead_units::{DriveIdx, Sectors};
 
 use crate::assemble;
-use crate::create::check_unused;
+use crate::create::{check_unused, erase_on};
 use crate::engine::replacing::{Comeback, Ready, Wanted};
 use crate::error::{HostError, fail};
 use crate::labels;
@@ -36,8 +36,9 @@ pub(crate) enum Opening {
     },
 }
 
-/// Opens a drive, looks whether it will do, and sets it to work. What is left of another array on one that is taken as it
-/// is goes first: a crash while it gets its first superblocks would leave one copy of each otherwise.
+/// Opens a drive, looks whether it will do, and sets it to work. What one that is taken as it is holds by its signatures is
+/// erased first, superblocks of another array among them: a crash while it gets its first ones would leave one copy of each
+/// otherwise.
 pub(crate) fn open(
     launch: Launch,
     wanted: &Wanted,
@@ -57,8 +58,7 @@ pub(crate) fn open(
     }
     // An export is not ours alone: what says that it is of this array may be a drive that it has open under another name.
     if take == Take::Any && (word.is_none() || !member.is_far()) {
-        labels::wipe(&opened)
-            .map_err(|error| HostError::new(format!("cannot write to {member}: {error}")))?;
+        erase_on(member, &opened)?;
     }
     let seat = assemble::Seat { member: member.clone(), opened };
     let ready = start(launch, &seat)?;

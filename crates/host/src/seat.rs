@@ -146,6 +146,8 @@ pub(crate) struct Work {
     error: Option<String>,
     /// Why it was lost, unless an operator wanted that.
     failure: Option<String>,
+    /// Why this machine has refused the command that it ended last.
+    refusal: Option<String>,
     counters: DriveCounters,
     /// When the time inside was last added up.
     counted_until: Instant,
@@ -164,10 +166,13 @@ impl Work {
         self.let_pass(now);
         self.inside -= 1;
         self.count(command, &reply.outcome);
+        let said = || reply.reason.clone().unwrap_or_else(|| "it says not why".to_owned());
+        self.refusal = (reply.outcome == Outcome::Refused).then(said);
         match (&reply.reason, &reply.outcome) {
             (Some(reason), _) => self.error = Some(reason.clone()),
             (None, Outcome::Gone) => self.error = Some("it does not answer any more".to_owned()),
             (None, Outcome::Refused) => self.error = Some("it has refused a command".to_owned()),
+            (None, Outcome::Unreachable) => self.error = Some("it cannot be reached".to_owned()),
             // What a read does not give is no failure yet.
             (None, Outcome::Done { damaged, .. }) if command.is_write() && !damaged.is_empty() => {
                 self.error = Some("it did not store what it got".to_owned());
@@ -206,7 +211,7 @@ impl Work {
                 counters.unknown_sectors += unknown.len() as u64;
                 counters.damaged_sectors += damaged.len() as u64;
             }
-            Outcome::Refused => counters.refused_commands += 1,
+            Outcome::Refused | Outcome::Unreachable => counters.refused_commands += 1,
             Outcome::Gone => counters.gone_commands += 1,
         }
     }
@@ -248,6 +253,11 @@ impl Work {
     /// Why it was lost, if it failed.
     pub(crate) fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
+    }
+
+    /// Why this machine refuses its commands, if it does.
+    pub(crate) fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
     }
 
     /// Whether something is inside it.

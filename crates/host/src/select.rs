@@ -38,6 +38,8 @@ pub enum Defect {
     Stale,
     /// It was named and does not exist, or does not answer.
     Absent,
+    /// It takes no writes.
+    ReadOnly,
 }
 
 impl Defect {
@@ -51,6 +53,7 @@ impl Defect {
             Self::Shrunk => "shrunk",
             Self::Stale => "stale",
             Self::Absent => "absent",
+            Self::ReadOnly => "read-only",
         }
     }
 }

@@ -1,18 +1,32 @@
-//! What a drive holds before it becomes a member: nothing is overwritten without a word.
+//! What a drive holds before it becomes a member: nothing is overwritten without a word, and what is overwritten leaves
+//! nothing behind that another program would take for its own.
 //!
 //! | looked at | for |
 //! |---|---|
-//! | the first and the last mebibyte | marks of what is known, and anything but zeroes |
+//! | every place of every signature of the [table] | what is known |
+//! | the first and the last mebibyte | anything but zeroes |
 //! | 64 sectors between them, at equal distances | anything but zeroes |
 //!
-//! A drive where neither is found counts as empty. One that holds a little in its middle alone may do so by
+//! A drive where none of it is found counts as empty. One that holds a little in its middle alone may do so by
 //! mistake; a file system that was used does not.
+//!
+//! What [`find`] finds is what refuses a drive, and what [`erase`] erases where `--force` takes it; after that it looks
+//! again.
+//!
+//! Formats count from the last byte, and a drive may have some bytes behind its last sector of 4 KiB: a copy of a GPT
+//! lies there, for example. They are looked at, and erased, too.
 
+mod place;
+mod table;
+
+use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 
 use levelhead_block::Buf;
-use levelhead_units::{Lba, SECTOR_SIZE, Sectors};
+use levelhead_units::{Bytes, Lba, SECTOR_SIZE, Sectors};
 
+use self::table::{Signature, TABLE};
 use crate::opened::Opened;
 
 /// What is looked at, at both ends: 1 MiB.
@@ -21,99 +35,30 @@ const SPAN: Sectors = Sectors::new(256);
 /// Sectors that are looked at between the ends.
 const SAMPLES: u64 = 64;
 
-/// A mark by which something is known.
-struct Mark {
-    offset: usize,
-    bytes: &'static [u8],
-    what: &'static str,
+/// Sectors that are read at a time: 64 KiB.
+const CHUNK: u64 = 16;
+
+const SECTOR: u64 = SECTOR_SIZE as u64;
+
+/// A signature that a drive has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// What it is, in words that follow "holds".
+    pub(crate) what: &'static str,
+    /// The bytes that are erased with it: whole sectors, but for the end of the drive.
+    pub(crate) bytes: Range<u64>,
+    is_partition_table: bool,
 }
-
-const fn mark(offset: usize, bytes: &'static [u8], what: &'static str) -> Mark {
-    Mark { offset, bytes, what }
-}
-
-const MD: &str = "a member of a Linux MD array";
-const LVM: &str = "an LVM physical volume";
-const ZFS: &str = "a member of a ZFS pool";
-const GPT: &str = "a GPT partition table";
-const SWAP: &str = "swap space";
-
-/// The first bytes of an MD superblock of every version (md_p.h).
-const MD_MARK: &[u8] = &[0xFC, 0x4E, 0x2B, 0xA9];
-
-/// Offsets from the drive's first byte, from the formats' own descriptions. Partition tables come last: other
-/// things begin with a boot sector, too.
-const MARKS: [Mark; 27] = [
-    mark(0, b"levelhead disk\0\0", "a levelhead file system"),
-    mark(0x438, &[0x53, 0xEF], "an ext2, ext3 or ext4 file system"),
-    mark(0, b"XFSB", "an XFS file system"),
-    mark(0x1_0040, b"_BHRfS_M", "a btrfs file system"),
-    mark(0x400, &[0x10, 0x20, 0xF5, 0xF2], "an F2FS file system"),
-    mark(3, b"NTFS    ", "an NTFS file system"),
-    mark(3, b"EXFAT   ", "an exFAT file system"),
-    mark(0x36, b"FAT", "a FAT file system"),
-    mark(0x52, b"FAT32", "a FAT file system"),
-    mark(0x8001, b"CD001", "an ISO 9660 file system"),
-    mark(0, b"hsqs", "a squashfs file system"),
-    mark(0, b"LUKS\xBA\xBE", "a LUKS volume"),
-    mark(0x4000, b"SKUL\xBA\xBE", "a LUKS volume"),
-    mark(0x8000, b"SKUL\xBA\xBE", "a LUKS volume"),
-    // The label lies in one of the first four sectors of 512 bytes.
-    mark(0, b"LABELONE", LVM),
-    mark(512, b"LABELONE", LVM),
-    mark(1024, b"LABELONE", LVM),
-    mark(1536, b"LABELONE", LVM),
-    // At the end of a page, of 4 and of 64 KiB.
-    mark(4086, b"SWAPSPACE2", SWAP),
-    mark(4086, b"SWAP-SPACE", SWAP),
-    mark(65_526, b"SWAPSPACE2", SWAP),
-    // Versions 1.2 and 1.1; the others lie at the end.
-    mark(4096, MD_MARK, MD),
-    mark(0, MD_MARK, MD),
-    mark(
-        0x1018,
-        &[0xC6, 0x85, 0x73, 0xF6, 0x4E, 0x1A, 0x45, 0xCA, 0x82, 0x65],
-        "a bcache or bcachefs device",
-    ),
-    mark(512, b"EFI PART", GPT),
-    mark(4096, b"EFI PART", GPT),
-    mark(510, &[0x55, 0xAA], "a partition table or a boot sector"),
-];
-
-/// A mark that lies at one of many places.
-struct Recurring {
-    /// Bytes from one place to the next.
-    step: usize,
-    bytes: &'static [u8],
-    what: &'static str,
-}
-
-const fn recurring(step: usize, bytes: &'static [u8], what: &'static str) -> Recurring {
-    Recurring { step, bytes, what }
-}
-
-/// The mark of a ZFS uberblock, in both orders of its bytes.
-const UBERBLOCKS: [&[u8]; 2] =
-    [&[0x0C, 0xB1, 0xBA, 0, 0, 0, 0, 0], &[0, 0, 0, 0, 0, 0xBA, 0xB1, 0x0C]];
-
-/// Marks at the end of a drive: an MD superblock of version 0.90 lies at a multiple of 64 KiB and one of version 1.0 at
-/// one of 4 KiB, a copy of a GPT in the last sector, of 512 bytes or 4 KiB, Intel's in the last but one of 512.
-const TAIL: [Recurring; 4] = [
-    recurring(4096, MD_MARK, MD),
-    recurring(512, b"EFI PART", GPT),
-    recurring(512, b"Intel Raid ISM Cfg Sig. ", "a member of an Intel RAID"),
-    recurring(512, &[0xDE, 0x11, 0xDE, 0x11], "a member of a RAID in DDF format"),
-];
 
 /// What the drive holds, in words that follow "holds"; nothing if it counts as empty.
 pub(crate) fn content(medium: &Opened) -> io::Result<Option<String>> {
+    if let Some(found) = find(medium)?.first() {
+        return Ok(Some(found.what.to_owned()));
+    }
     let size = medium.size();
     let head = read(medium, Lba::ZERO, size.min(SPAN))?;
     let tail_start = size.saturating_sub(SPAN);
     let tail = read(medium, Lba::ZERO + tail_start, size - tail_start)?;
-    if let Some(what) = known(head.as_slice(), tail.as_slice()) {
-        return Ok(Some(what.to_owned()));
-    }
     let not_zero = |buf: &Buf, start: Sectors| {
         let at = buf.as_slice().iter().position(|&byte| byte != 0)?;
         Some(start + Sectors::new((at / SECTOR_SIZE) as u64))
@@ -134,91 +79,154 @@ pub(crate) fn content(medium: &Opened) -> io::Result<Option<String>> {
     Ok(first.map(|sector| format!("data: sector {} is not zero", sector.get())))
 }
 
-/// What is known by its mark, from the bytes at both ends.
-fn known(head: &[u8], tail: &[u8]) -> Option<&'static str> {
-    let at = |Mark { offset, bytes, .. }: &&Mark| {
-        head.get(*offset..).is_some_and(|rest| rest.starts_with(bytes))
+/// All signatures that the drive has. The first one names what it holds.
+pub(crate) fn find(medium: &Opened) -> io::Result<Vec<Found>> {
+    let mut reader = Reader { medium, chunks: BTreeMap::new() };
+    let mut found = Vec::new();
+    for signature in TABLE {
+        let &Signature { what, at, every: (step, count), is_partition_table, .. } = signature;
+        for start in signature.places.iter().filter_map(|place| place.on(medium.bytes())) {
+            for magic_at in (0..count).map(|nth| start + at + nth * step) {
+                if let Some(magic) = reader.any_of(signature.magics, magic_at)? {
+                    let bytes = erased(signature, start, magic_at, magic, medium.bytes());
+                    found.push(Found { what, bytes, is_partition_table });
+                    if signature.header > 0 {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What is erased of a signature: the sectors with its magic, and its whole header where it has one.
+fn erased(signature: &Signature, start: u64, at: u64, magic: &[u8], size: u64) -> Range<u64> {
+    let (first, end) = match signature.header {
+        0 => (at, at + magic.len() as u64),
+        header => (start, start + header),
     };
-    let recurs = |bytes: &[u8], mark: &Recurring| {
-        bytes.chunks(mark.step).any(|part| part.starts_with(mark.bytes))
-    };
-    let found = MARKS.iter().find(at).map(|mark| mark.what);
-    let found = found.or_else(|| {
-        // A ring of uberblocks fills the second half of each of the labels, two at either end.
-        let is_zfs = |bytes: &[u8]| {
-            UBERBLOCKS.iter().any(|uberblock| recurs(bytes, &recurring(1024, uberblock, ZFS)))
-        };
-        (is_zfs(head) || is_zfs(tail)).then_some(ZFS)
-    });
-    found.or_else(|| TAIL.iter().find(|mark| recurs(tail, mark)).map(|mark| mark.what))
+    first / SECTOR * SECTOR..end.next_multiple_of(SECTOR).min(size)
+}
+
+/// Erases signatures, those at the end of the drive first, and makes sure that none is left.
+///
+/// # Errors
+///
+/// The drive cannot be read or written, or still has one.
+pub(crate) fn erase(medium: &Opened, found: &[Found]) -> io::Result<()> {
+    if found.is_empty() {
+        return Ok(());
+    }
+    let mut ranges: Vec<&Range<u64>> = found.iter().map(|found| &found.bytes).collect();
+    ranges.sort_by_key(|range| range.start);
+    ranges.dedup();
+    for range in ranges.into_iter().rev() {
+        write_bytes(medium, range.start, &vec![0; (range.end - range.start) as usize])?;
+    }
+    medium.sync()?;
+    if let Some(left) = find(medium)?.first() {
+        let sentence = format!("it still holds {} after that was erased", left.what);
+        return Err(io::Error::other(sentence));
+    }
+    if found.iter().any(|found| found.is_partition_table) {
+        medium.forget_partitions();
+    }
+    Ok(())
+}
+
+/// Bytes of a drive as they were, to be put back if something goes wrong.
+pub(crate) struct Saved(Vec<(u64, Vec<u8>)>);
+
+/// What is about to be erased or overwritten.
+pub(crate) fn save(
+    medium: &Opened,
+    ranges: impl IntoIterator<Item = Range<u64>>,
+) -> io::Result<Saved> {
+    let read = |range: Range<u64>| Ok((range.start, read_bytes(medium, range)?));
+    Ok(Saved(ranges.into_iter().map(read).collect::<io::Result<_>>()?))
+}
+
+/// Puts back what was there.
+pub(crate) fn restore(medium: &Opened, Saved(saved): &Saved) -> io::Result<()> {
+    for (at, bytes) in saved {
+        write_bytes(medium, *at, bytes)?;
+    }
+    medium.sync()
+}
+
+/// Reads what signatures are compared with, each part of the drive once.
+struct Reader<'a> {
+    medium: &'a Opened,
+    chunks: BTreeMap<u64, Vec<u8>>,
+}
+
+impl Reader<'_> {
+    /// Which of these lies at byte `at`.
+    fn any_of(&mut self, magics: &'static [&[u8]], at: u64) -> io::Result<Option<&'static [u8]>> {
+        for &magic in magics {
+            if self.has(magic, at)? {
+                return Ok(Some(magic));
+            }
+        }
+        Ok(None)
+    }
+
+    fn has(&mut self, magic: &[u8], at: u64) -> io::Result<bool> {
+        for (&byte, at) in magic.iter().zip(at..) {
+            if at >= self.medium.bytes() || self.byte(at)? != byte {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn byte(&mut self, at: u64) -> io::Result<u8> {
+        let start = at / (CHUNK * SECTOR) * (CHUNK * SECTOR);
+        if !self.chunks.contains_key(&start) {
+            let end = (start + CHUNK * SECTOR).min(self.medium.bytes());
+            self.chunks.insert(start, read_bytes(self.medium, start..end)?);
+        }
+        Ok(self.chunks[&start][(at - start) as usize])
+    }
+}
+
+/// Bytes from the beginning of a sector to the end of one, or of the drive.
+fn read_bytes(medium: &Opened, range: Range<u64>) -> io::Result<Vec<u8>> {
+    let (lba, whole) = whole_sectors(medium, &range);
+    let mut bytes = read(medium, lba, whole)?.as_slice().to_vec();
+    if range.end > medium.size().bytes().get() {
+        bytes.extend(medium.read_rest()?);
+    }
+    Ok(bytes)
+}
+
+/// The same for writing.
+fn write_bytes(medium: &Opened, at: u64, bytes: &[u8]) -> io::Result<()> {
+    let range = at..at + bytes.len() as u64;
+    let (lba, whole) = whole_sectors(medium, &range);
+    let (sectors, rest) = bytes.split_at(whole.as_usize() * SECTOR_SIZE);
+    if !rest.is_empty() {
+        medium.write_rest(rest)?;
+    }
+    if sectors.is_empty() { Ok(()) } else { medium.write(lba, Buf::copy_of(sectors).as_slice()) }
+}
+
+/// The whole sectors at the beginning of a range.
+fn whole_sectors(medium: &Opened, range: &Range<u64>) -> (Lba, Sectors) {
+    let first = Bytes::new(range.start).sectors_exact().expect("it begins with a sector");
+    let end = Bytes::new(range.end).sectors_floor().min(medium.size());
+    (Lba::ZERO + first, end.saturating_sub(first))
 }
 
 fn read(medium: &Opened, lba: Lba, sectors: Sectors) -> io::Result<Buf> {
     let mut buf = Buf::zeroed(sectors);
-    medium.read(lba, buf.as_mut_slice())?;
+    if sectors > Sectors::ZERO {
+        medium.read(lba, buf.as_mut_slice())?;
+    }
     assert_eq!(buf.as_slice().len(), sectors.as_usize() * SECTOR_SIZE);
     Ok(buf)
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs::File;
-    use std::os::unix::fs::FileExt;
-
-    use tempfile::TempDir;
-
-    use super::*;
-    use crate::medium::{Medium, Transfer};
-
-    /// Sectors of the drives here.
-    const SIZE: u64 = 1_000;
-
-    fn content_of(bytes: &[u8], offset: u64) -> Option<String> {
-        let dir = TempDir::new().unwrap();
-        let path = dir.path().join("a.img");
-        Medium::create(&path, Sectors::new(SIZE)).unwrap();
-        File::options().write(true).open(&path).unwrap().write_all_at(bytes, offset).unwrap();
-        content(&Medium::open(&path, Transfer::Direct).unwrap().into()).unwrap()
-    }
-
-    #[test]
-    fn every_mark_is_known_by_name() {
-        for Mark { offset, bytes, what } in &MARKS {
-            assert_eq!(content_of(bytes, *offset as u64).as_deref(), Some(*what));
-        }
-    }
-
-    /// Where the formats' own programs put them on a drive of this size.
-    #[test]
-    fn what_lies_at_the_end_or_in_rings_is_known_by_name() {
-        let size = SIZE * SECTOR_SIZE as u64;
-        let old_md = (size & !0xFFFF) - 0x1_0000;
-        let sectors = size / 512;
-        let new_md = ((sectors - 16) & !7) * 512;
-        for (bytes, offset, what) in [
-            (MD_MARK, old_md, MD),
-            (MD_MARK, new_md, MD),
-            (&b"EFI PART"[..], size - 512, GPT),
-            (b"EFI PART", size - 4096, GPT),
-            (b"Intel Raid ISM Cfg Sig. 1.3.00", size - 1024, "a member of an Intel RAID"),
-            (&[0xDE, 0x11, 0xDE, 0x11], size - 512, "a member of a RAID in DDF format"),
-            (UBERBLOCKS[0], 128 << 10, ZFS),
-            (UBERBLOCKS[1], (128 << 10) + 7 * 1024, ZFS),
-            (UBERBLOCKS[0], (384 << 10) + 1024, ZFS),
-        ] {
-            assert_eq!(content_of(bytes, offset).as_deref(), Some(what), "{offset}");
-        }
-    }
-
-    #[test]
-    fn what_has_no_mark_is_told_by_its_first_sector() {
-        assert_eq!(content_of(&[0], 0), None);
-        let data = |sector: u64| Some(format!("data: sector {sector} is not zero"));
-        assert_eq!(content_of(&[1], 77), data(0));
-        assert_eq!(content_of(&[1], SIZE * 4096 - 1), data(SIZE - 1));
-        // Every seventh or eighth sector between the ends is looked at.
-        assert_eq!(content_of(&[1; 8 * 4096], 501 * 4096), data(507));
-        assert_eq!(content_of(&[1], 278 * 4096 + 9), data(278));
-        assert_eq!(content_of(&[1], 257 * 4096), None, "it lies between two that are looked at");
-    }
-}
+mod tests;

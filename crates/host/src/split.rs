@@ -131,7 +131,7 @@ fn join(whole: &Mutex<Whole>, first: u64, reply: Reply) {
         }
         (Merged::Done { .. }, other) => *outcome = Merged::Other(other),
         (Merged::Other(other), Outcome::Gone) => *other = Outcome::Gone,
-        (Merged::Other(_), Outcome::Done { .. } | Outcome::Refused) => {}
+        (Merged::Other(_), Outcome::Done { .. } | Outcome::Refused | Outcome::Unreachable) => {}
     }
     *left -= 1;
     if *left > 0 {

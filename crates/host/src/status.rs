@@ -116,6 +116,8 @@ pub struct DriveStatus {
     pub state: DriveState,
     /// Why it failed, if it did.
     pub failure: Option<String>,
+    /// Why this machine refuses its commands, if it does: that says nothing of the drive.
+    pub refusal: Option<String>,
     /// Commands waiting for it or inside it.
     pub queue_len: usize,
     /// Commands inside it.

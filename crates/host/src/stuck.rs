@@ -43,8 +43,10 @@ enum Fate {
     Serves,
     /// Nothing, until it is let go.
     Hangs,
-    /// It has no room.
+    /// Its machine has no room.
     Refuses,
+    /// It cannot be reached.
+    Away,
     /// It does not store it.
     Fails,
     /// It is gone.
@@ -106,6 +108,7 @@ impl BlockService for Held {
             Fate::Serves => return self.drive.submit(request, done),
             Fate::Hangs => return self.hold.kept.lock().unwrap().push((request, done)),
             Fate::Refuses => Outcome::Refused,
+            Fate::Away => Outcome::Unreachable,
             Fate::Goes => Outcome::Gone,
             Fate::Fails => {
                 let extent = request.command.extent().expect("no flush is failed here");
@@ -319,12 +322,12 @@ fn close_that_hangs_holds_up_no_stop() {
     bench.holds[0].close_hangs.store(false, Ordering::SeqCst);
 }
 
-/// A record that a drive refuses, does not store, or is gone for: each copy, and for the array as for its data.
+/// A record that does not reach a drive, that it does not store, or is gone for: each copy, and for the array as for its data.
 #[test]
 fn record_that_a_drive_does_not_take_costs_that_drive_and_nothing_else() {
     let [first, second] = copies_of_unknown(Sectors::new(SIZE));
     for copy in [first, second] {
-        for fate in [Fate::Refuses, Fate::Fails, Fate::Goes, Fate::Hangs] {
+        for fate in [Fate::Away, Fate::Fails, Fate::Goes, Fate::Hangs] {
             let bench = Setting::usual(Nanos::from_secs(1)).serve();
             bench.holds[0].decide(move |command| match command {
                 Command::Write { extent, .. } if extent.lba == copy => fate,
@@ -378,6 +381,46 @@ fn hundreds_of_reads_of_drives_that_hang_are_answered_and_hold_up_no_stop() {
             assert!(!outcome.is_good(), "it cannot have been read");
         }
     }
+}
+
+/// P3. No drive is lost because its machine refuses what it is given: a write is answered as refused in time, and carried
+/// out once the machine permits it.
+#[test]
+fn drive_whose_machine_refuses_writes_keeps_its_place() {
+    let events: Arc<Mutex<Vec<NumberedEvent>>> = Arc::default();
+    let heard = Arc::clone(&events);
+    let setting = Setting {
+        on_event: Box::new(move |event| heard.lock().unwrap().push(event.clone())),
+        ..Setting::usual(Nanos::from_secs(1))
+    };
+    let bench = setting.serve();
+    assert!(bench.write(0, 64, 1).recv_timeout(LIMIT).unwrap().outcome.is_good());
+    bench.holds[0].decide(|command| match command {
+        Command::Write { .. } => Fate::Refuses,
+        _ => Fate::Serves,
+    });
+    // More than the journal takes: what is in its place already makes room in it.
+    let writes: Vec<Receiver<Reply>> = (0..20).map(|at| bench.write(at * 64, 64, 7)).collect();
+    let answers: Vec<Outcome> =
+        writes.iter().map(|write| write.recv_timeout(LIMIT).unwrap().outcome).collect();
+    assert!(answers.contains(&Outcome::Refused), "{answers:?}");
+    let status = bench.array.status().unwrap();
+    assert_eq!((status.state, status.drives[1].state), (ArrayState::Whole, DriveState::Present));
+    assert!(status.drives[1].is_silent && status.drives[1].refusal.is_some());
+    let told = events.lock().unwrap().iter().find_map(|event| event.lost.clone()).unwrap();
+    let reason = told.reason.unwrap();
+    assert!(reason.starts_with("this machine refuses its commands: "), "{reason}");
+    bench.holds[0].decide(|_| Fate::Serves);
+    wait_until("it is heard again", || !bench.array.status().unwrap().drives[1].is_silent);
+    assert!(bench.write(0, 8, 9).recv_timeout(LIMIT).unwrap().outcome.is_good());
+    let status = bench.array.status().unwrap();
+    assert_eq!((status.state, status.drives[1].refusal.clone()), (ArrayState::Whole, None));
+    // Redundancy has what was refused at first.
+    bench.array.lose(DriveIdx::new(0)).unwrap();
+    let reply = bench.read(64, 19 * 64).recv_timeout(LIMIT).unwrap();
+    assert!(reply.outcome.is_good());
+    assert!(reply.data.slices().flatten().all(|&byte| byte == 7));
+    bench.stop().unwrap();
 }
 
 /// Writes that wait for a drive leave room for reads of what lies elsewhere.

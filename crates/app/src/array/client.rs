@@ -248,7 +248,15 @@ impl StatusJson {
     pub(super) fn failures(&self) -> String {
         let failed =
             self.drives.iter().filter_map(|drive| Some((drive.drive, drive.failure.as_ref()?)));
-        failed.map(|(drive, why)| format!("drive {drive} has failed: {why}\n")).collect()
+        let failed = failed.map(|(drive, why)| format!("drive {drive} has failed: {why}\n"));
+        let refused =
+            self.drives.iter().filter_map(|drive| Some((drive.drive, drive.refusal.as_ref()?)));
+        let refused = refused.map(|(drive, why)| {
+            format!(
+                "drive {drive}: its machine refuses its commands, and it keeps its place: {why}\n"
+            )
+        });
+        failed.chain(refused).collect()
     }
 }
 

@@ -296,6 +296,9 @@ pub(crate) struct DriveJson {
     pub(crate) member: Option<String>,
     pub(crate) state: String,
     pub(crate) failure: Option<String>,
+    /// Why the machine refuses its commands, which says nothing of the drive.
+    #[serde(default)]
+    pub(crate) refusal: Option<String>,
     pub(crate) queue: u64,
     pub(crate) commands: Option<u64>,
     pub(crate) first_pass_failures: Option<u64>,
@@ -395,6 +398,7 @@ impl From<&Status> for StatusJson {
             }
             .to_owned(),
             failure: is.failure.clone(),
+            refusal: is.refusal.clone(),
             queue: is.queue_len as u64,
             commands: is.health.and_then(|said| said.commands),
             first_pass_failures: is.health.and_then(|said| said.first_pass_failures),

@@ -128,6 +128,7 @@ pub(super) fn sentences(assembled: &Assembled) -> Vec<String> {
     for left in assembled.left_out() {
         sentences.push(format!("left out: {}", left.sentence));
     }
+    sentences.extend(assembled.short_of_room());
     if !assembled.is_recorded() {
         sentences.push(
             "what the array recorded last is on too few of its drives: it is recorded on all of them first"

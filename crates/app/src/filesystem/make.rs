@@ -2,7 +2,6 @@
 //!
 //! Everything is checked first; where anything is wrong, nothing has changed.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -10,20 +9,17 @@ use levelhead_block::adapter::Waiting;
 use levelhead_block::{BlockDevice, Buf, Command, Durability, Request};
 use levelhead_fs::format::superblock::{INTERLEAVE_MAX, LABEL_MAX, Superblock};
 use levelhead_fs::geometry::{COPIES_MAX, Geometry, GroupIdx};
-use levelhead_fs::{CannotMake, Moment, NewFilesystem, Wishes, Written};
-use levelhead_host::{LoneDrive, MemberSpec, check_empty, draw_identity};
+use levelhead_fs::{CannotMake, Moment, Wishes, Written};
+use levelhead_host::{LoneDrive, MemberSpec, check_empty, draw_identity, erase_signatures};
 use levelhead_planner::Code;
 use levelhead_report::json;
-use levelhead_units::{Bytes, Extent, Lba, SECTOR_SIZE, Sectors};
+use levelhead_units::{Bytes, Extent, Sectors};
 use serde::Serialize;
 
 use super::code::{Chosen, CodeWish, Redundancy, choose, forced};
 use super::points;
 use super::target::Target;
 use crate::{AppError, Show};
-
-/// Sectors at either end of a target where other formats have their marks: 1 MiB.
-const MARKED: u64 = 256;
 
 /// What to make.
 #[derive(Clone, Debug)]
@@ -91,12 +87,12 @@ pub fn make_filesystem(ask: &MakeFilesystem) -> Result<MadeFilesystem, AppError>
     if !ask.force {
         empty.map_err(AppError::usage)?;
     }
+    if is_there && holds_something {
+        erase_signatures(&member).map_err(AppError::trouble)?;
+    }
     let file = NewFile::create(&member, size, is_there)?;
     let drive = Arc::new(LoneDrive::open(&member).map_err(AppError::usage)?);
     let mut disk = Disk { device: Waiting::new(drive), name: member.to_string(), written: 0 };
-    if is_there && holds_something {
-        disk.clear_marks(&made)?;
-    }
     disk.write(&made.first)?;
     disk.flush()?;
     disk.write(&made.last)?;
@@ -124,6 +120,10 @@ fn size(member: &MemberSpec, wanted: Option<Sectors>, is_there: bool) -> Result<
     let has = match (is_there, wanted.or(member.size_wanted())) {
         (true, _) => {
             let drive = LoneDrive::open(member).map_err(AppError::usage)?;
+            if drive.is_read_only() {
+                let sentence = format!("{member} is read-only: the kernel takes no writes for it");
+                return Err(AppError::usage(sentence));
+            }
             levelhead_block::BlockService::size(&drive)
         }
         (false, Some(wanted)) => wanted,
@@ -204,18 +204,6 @@ impl Disk {
         self.run(all.iter().map(request).collect())?;
         self.written += all.len() as u64;
         Ok(())
-    }
-
-    /// What was there is not found any more by its marks.
-    fn clear_marks(&mut self, made: &NewFilesystem) -> Result<(), AppError> {
-        let ours: BTreeSet<Lba> = made.first.iter().map(|written| written.lba).collect();
-        let end = self.device.size().get();
-        let marked = (0..MARKED.min(end)).chain(end.saturating_sub(MARKED).max(MARKED)..end);
-        let zeroes = marked.map(Lba::new).filter(|lba| !ours.contains(lba));
-        let zeroes: Vec<Written> =
-            zeroes.map(|lba| Written { lba, bytes: Box::new([0; SECTOR_SIZE]) }).collect();
-        self.write(&zeroes)?;
-        self.flush()
     }
 
     fn flush(&mut self) -> Result<(), AppError> {

@@ -167,6 +167,11 @@ pub fn mount(
     let superblock = find_superblock(&drive, &name)?;
     let MountOptions { kind, mount: options, .. } = ask.options;
     let mode = ask.options.mode();
+    if drive.is_read_only() && mode == MountMode::ReadWrite {
+        return Err(AppError::usage(format!(
+            "{name} is read-only: the kernel takes no writes for it, and -o ro mounts it"
+        )));
+    }
     if !superblock.may_write() && mode == MountMode::ReadWrite {
         return Err(AppError::usage(format!(
             "{name} has the features {:#x}, with which this program can only read: -o ro mounts it",

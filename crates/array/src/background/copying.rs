@@ -270,7 +270,7 @@ impl Array {
             return bufs.into_iter().for_each(|buf| self.core.release(buf));
         }
         let copied = self.core.copied.as_mut().expect("it is known");
-        if *outcome == Outcome::Refused && self.core.drives.patience().is_some() {
+        if outcome.may_be_sent_again() && self.core.drives.patience().is_some() {
             // As of a member (P1 of `refused`): the array's patience with silence is the limit.
             let coming = copied.inside.get_mut(&sub).expect("it is inside");
             coming.again_at = Some(now + PAUSE);

@@ -268,10 +268,12 @@ impl Core {
         self.subs.get(sub)?.started
     }
 
-    /// A command was refused and is sent again.
-    pub(crate) fn note_refused(&mut self, sub: SubId) {
-        if let Some(state) = self.subs.get_mut(sub) {
-            state.is_refused = true;
+    /// A command was refused, or did not reach its drive, and is sent again.
+    pub(crate) fn note_refused(&mut self, now: Instant, sub: SubId, outcome: &Outcome) {
+        let Some(state) = self.subs.get_mut(sub) else { return };
+        state.is_refused = true;
+        if *outcome == Outcome::Refused {
+            self.refused_at.insert(state.drive, now);
         }
     }
 
@@ -291,7 +293,7 @@ impl Core {
     pub(crate) fn ended_with(&self, sub: SubId, outcome: &Outcome) -> Outcome {
         match outcome {
             Outcome::Done { .. } | Outcome::Gone => outcome.clone(),
-            Outcome::Refused => {
+            Outcome::Refused | Outcome::Unreachable => {
                 let sub = self.subs.get(sub).unwrap_or_else(|| panic!("{sub:?} is not known"));
                 failed(&sub.command)
             }

@@ -178,6 +178,6 @@ pub(crate) fn loses_drive(command: &Command, outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Gone => true,
         Outcome::Done { damaged, .. } => command.is_write() && !damaged.is_empty(),
-        Outcome::Refused => false,
+        Outcome::Refused | Outcome::Unreachable => false,
     }
 }

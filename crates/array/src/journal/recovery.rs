@@ -317,7 +317,7 @@ impl Recovery {
             Outcome::Done { unknown, damaged } => {
                 unknown.contains(offset) || damaged.contains(offset)
             }
-            Outcome::Refused | Outcome::Gone => true,
+            Outcome::Refused | Outcome::Unreachable | Outcome::Gone => true,
         };
         for (one, sector) in at.each().zip(0..) {
             self.came_short |= missing(sector);

@@ -367,7 +367,7 @@ impl Fetch {
                     word.unknown = word.unknown.without(symbol);
                     word.places.set(symbol, Place { buf, sector: offset });
                 }
-                Outcome::Refused | Outcome::Gone => {}
+                Outcome::Refused | Outcome::Unreachable | Outcome::Gone => {}
             }
         }
     }

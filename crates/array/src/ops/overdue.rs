@@ -134,7 +134,8 @@ impl Array {
             let reachable = self.core.drives.reachable();
             self.kept_waiting = self.find_kept_waiting(now, self.kept_waiting.and(reachable));
         }
-        let Some(drive) = self.overdue().iter().find(|&drive| self.may_lose(drive)) else {
+        let overdue = self.overdue().without(self.core.refused_now(now)); // P3
+        let Some(drive) = overdue.iter().find(|&drive| self.may_lose(drive)) else {
             return Moved::No;
         };
         self.lose(now, drive, Why::Silent);
@@ -197,7 +198,7 @@ impl Array {
                         self.answer_nothing(request, extent, effort);
                     }
                     Start::Write(Cause::Client(parts)) => {
-                        parts.into_iter().for_each(|part| self.refuse_write(part));
+                        parts.into_iter().for_each(|part| self.refuse_write(now, part));
                     }
                     Start::Write(Cause::Resync { .. })
                     | Start::Check(_)
@@ -229,9 +230,10 @@ impl Array {
     }
 
     /// Answers a write of which nothing was or will be written.
-    pub(crate) fn refuse_write(&mut self, part: Part) {
-        self.answer_nothing(part.request, part.extent, Effort::Full);
-        self.core.release(BufId::Client(part.request));
+    pub(crate) fn refuse_write(&mut self, now: Instant, Part { request, extent, .. }: Part) {
+        let (outcome, cost) = (self.core.given_up_with(now, extent), Cost::default());
+        self.core.answer(DriveSet::EMPTY, Answer { request, outcome, cost });
+        self.core.release(BufId::Client(request));
     }
 
     fn answer_nothing(&mut self, request: RequestId, extent: Extent, effort: Effort) {

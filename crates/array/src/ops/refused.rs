@@ -1,9 +1,10 @@
-//! Commands that the machine had no room for: a full file system under a member, no memory.
+//! Commands that the machine did not carry out: it has no room for them (a full file system under a member, no memory), or
+//! does not permit them. And those that have not reached a drive far away.
 //!
-//! Such a command says nothing about the drive, and the same command may be sent again. It keeps its place in
-//! the drive's window and is sent again after each [`PAUSE`]. To the array a drive whose commands are refused
-//! is one that ends nothing. It becomes silent, and is lost or its requests are given up, as
-//! [`silence`](crate::drives::silence) says.
+//! Neither says anything about the drive, and the same command may be sent again. It keeps its place in the drive's window
+//! and is sent again after each [`PAUSE`]. To the array a drive whose commands come back so is one that ends nothing. It
+//! becomes silent, and requests that wait for it are given up, as [`silence`](crate::drives::silence) says; and it is lost
+//! if it cannot be reached, but not if the machine refuses its commands (P3).
 //!
 //! # Invariants
 //!
@@ -11,9 +12,12 @@
 //!   write whose clients were told that it has failed is still carried out once there is room, and redundancy
 //!   stays right.
 //! - P2. A command that no operation waits for any more is not sent again.
+//! - P3. No drive is lost for what the machine refuses. The other members lie on the same machine as a rule, and have the
+//!   same trouble next: to lose drives for it would take redundancy away and help no request. So what waits is answered with
+//!   a failure in time, and carried out all the same once the machine permits it (P1): nothing of it is missed by the drive.
 
-use levelhead_block::Outcome;
-use levelhead_units::{Instant, Nanos};
+use levelhead_block::{Outcome, SectorSet};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos};
 
 use crate::Array;
 use crate::action::{Action, SubId};
@@ -29,6 +33,24 @@ impl Core {
         self.postponed.front().map(|postponed| postponed.at)
     }
 
+    /// Drives of which the machine refuses commands now.
+    pub(crate) fn refused_now(&self, now: Instant) -> DriveSet {
+        let Some(patience) = self.drives.patience() else { return DriveSet::EMPTY };
+        // It is sent again after a pause, so that this is fresh for as long as it is refused and no longer.
+        let is_fresh =
+            |(_, at): &(&DriveIdx, &Instant)| now.saturating_since(**at) < patience.silent;
+        self.refused_at.iter().filter(is_fresh).map(|(&drive, _)| drive).collect()
+    }
+
+    /// How a write is answered that is given up: what the machine refuses is not held against its sectors.
+    pub(crate) fn given_up_with(&self, now: Instant, extent: Extent) -> Outcome {
+        if !self.refused_now(now).is_empty() {
+            return Outcome::Refused;
+        }
+        let damaged = SectorSet::first(extent.sectors);
+        Outcome::Done { unknown: SectorSet::EMPTY, damaged }
+    }
+
     /// The next command that is due for another attempt.
     fn take_postponed(&mut self, now: Instant) -> Option<SubId> {
         let due = self.postponed.pop_front_if(|postponed| postponed.at <= now);
@@ -37,15 +59,15 @@ impl Core {
 }
 
 impl Array {
-    /// A command was refused: keeps it for another attempt, or drops it if no operation waits for it. Returns false
+    /// A command was refused, or did not reach its drive: keeps it for another attempt, or drops it if no operation waits for it. Returns false
     /// where the refusal counts as a failure: in an array without patience, or if the drive is lost.
-    pub(crate) fn handle_refused(&mut self, now: Instant, sub: SubId) -> bool {
+    pub(crate) fn handle_refused(&mut self, now: Instant, sub: SubId, outcome: &Outcome) -> bool {
         let Some((purpose, drive)) = self.core.whose(sub) else { return false };
         if self.core.drives.patience().is_none() || self.core.drives.away().contains(drive) {
             return false;
         }
         if self.is_awaited(purpose) {
-            self.core.note_refused(sub);
+            self.core.note_refused(now, sub, outcome);
             self.core.postponed.push_back(Postponed { at: now + PAUSE, sub });
         } else {
             self.drop_refused(now, sub);

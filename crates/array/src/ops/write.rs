@@ -702,8 +702,7 @@ impl WriteOp {
         let mut kept = self.scratch_sectors;
         for part in parts {
             kept += part.extent.sectors;
-            let damaged = SectorSet::first(part.extent.sectors);
-            let outcome = Outcome::Done { unknown: SectorSet::EMPTY, damaged };
+            let outcome = core.given_up_with(now, part.extent);
             let cost = std::mem::take(&mut self.cost);
             core.answer(DriveSet::EMPTY, Answer { request: part.request, outcome, cost });
         }

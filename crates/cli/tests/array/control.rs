@@ -128,7 +128,7 @@ fn status_tells_what_an_array_does_while_it_serves() {
             "drive": drive, "member": member, "state": state, "failure": null, "role": "data",
             "commands": null, "first_pass_failures": null, "retries": null,
             "retry_rate_percent": null, "retry_latency_ms": null, "service_time_ms": null,
-            "fast_fail": fast_fail, "fast_fail_detail": why, "promise": null
+            "fast_fail": fast_fail, "fast_fail_detail": why, "promise": null, "refusal": null
         })
     };
     let why = &status["drives"][4]["fast_fail_detail"];

@@ -6,6 +6,7 @@ mod crashes;
 mod degraded;
 mod events;
 mod far;
+mod foreign;
 mod hang;
 mod life;
 mod metrics;
@@ -14,6 +15,7 @@ mod offline;
 #[path = "../../../nbd/tests/common/pki.rs"]
 #[expect(dead_code, reason = "the program reads the files by itself")]
 mod pki;
+mod read_only;
 mod refusals;
 mod replace;
 mod resync;

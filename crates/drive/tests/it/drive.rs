@@ -179,7 +179,7 @@ fn the_same_client_request_meets_the_same_failures_whenever_it_comes() {
         .outcome
         {
             Outcome::Done { unknown, .. } => unknown.iter().collect::<Vec<u32>>(),
-            Outcome::Refused | Outcome::Gone => panic!("the drive is alive"),
+            Outcome::Refused | Outcome::Unreachable | Outcome::Gone => panic!("the drive is alive"),
         };
         let here = fast(&mut one, origin * 50_000, 100, 20, origin);
         // Later, after other commands, in two pieces.

@@ -87,7 +87,9 @@ impl<'a> Disk<'a> {
                     let buf = reply.data.into_buf();
                     got.push(Run { extent, buf, unknown, damaged });
                 }
-                Outcome::Refused | Outcome::Gone => self.note_trouble(reply.reason),
+                Outcome::Refused | Outcome::Unreachable | Outcome::Gone => {
+                    self.note_trouble(reply.reason);
+                }
             }
         }
         Got(got)

@@ -377,12 +377,12 @@ impl Filesystem {
         let is_full = read.stage == Stage::Full;
         let is_there = |at: u32| match &reply.outcome {
             Outcome::Done { unknown, damaged } => !unknown.contains(at) && !damaged.contains(at),
-            Outcome::Refused | Outcome::Gone => false,
+            Outcome::Refused | Outcome::Unreachable | Outcome::Gone => false,
         };
         let there: Vec<bool> = (0..run.sectors.get() as u32).map(is_there).collect();
         let buf = match reply.outcome {
             Outcome::Done { .. } => reply.data.into_buf(),
-            Outcome::Refused | Outcome::Gone => Buf::empty(),
+            Outcome::Refused | Outcome::Unreachable | Outcome::Gone => Buf::empty(),
         };
         let whole = Piece::whole(Arc::new(buf));
         let mut worn = Vec::new();

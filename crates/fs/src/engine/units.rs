@@ -95,7 +95,9 @@ impl Filesystem {
         let near = self.superblock.geometry.near() as usize;
         let (bytes, missing) = match reply.outcome {
             Outcome::Done { unknown, damaged } => (reply.data.into_buf(), [unknown, damaged]),
-            Outcome::Refused | Outcome::Gone => (Buf::empty(), Default::default()),
+            Outcome::Refused | Outcome::Unreachable | Outcome::Gone => {
+                (Buf::empty(), Default::default())
+            }
         };
         for (at, lead) in extent.iter().enumerate().step_by(near) {
             let sector = bytes.as_slice().chunks_exact(SECTOR_SIZE).nth(at);

@@ -224,6 +224,7 @@ impl Engine {
                 name,
                 state,
                 failure,
+                refusal: seat.work.refusal().map(str::to_owned),
                 queue_len,
                 inside: seat.work.inside(),
                 counters: seat.work.counters(now),

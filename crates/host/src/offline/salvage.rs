@@ -292,6 +292,7 @@ impl Offline {
         match left.defect {
             Defect::Shrunk | Defect::Stale => {}
             Defect::Absent
+            | Defect::ReadOnly
             | Defect::Stranger
             | Defect::Unreadable
             | Defect::Damaged

@@ -441,7 +441,7 @@ impl Machine {
         self.may_fail(extent, &answer.outcome)?;
         let lacking = match &answer.outcome {
             Outcome::Done { damaged, .. } => damaged.clone(),
-            Outcome::Refused | Outcome::Gone => SectorSet::EMPTY,
+            Outcome::Refused | Outcome::Unreachable | Outcome::Gone => SectorSet::EMPTY,
         };
         self.promise.check(extent, data.into_buf().as_slice(), &lacking)
     }

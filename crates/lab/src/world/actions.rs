@@ -236,5 +236,6 @@ fn code(outcome: &Outcome) -> u64 {
         Outcome::Done { unknown, damaged } => (unknown.len() as u64) << 32 | damaged.len() as u64,
         Outcome::Refused => u64::MAX,
         Outcome::Gone => u64::MAX - 1,
+        Outcome::Unreachable => u64::MAX - 2,
     }
 }

@@ -114,7 +114,7 @@ impl LastingClient {
         let client = Client::dial(&target)?;
         if client.is_read_only() {
             let message = format!("{uri}: the export is read-only");
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+            return Err(io::Error::new(io::ErrorKind::ReadOnlyFilesystem, message));
         }
         let size = client.size();
         let first = first_sector(&client).ok().map(|sector| Box::from(sector.as_slice()));
@@ -439,7 +439,7 @@ fn run(client: &Client, request: Request) -> Result<Reply, Failure> {
     match (source, reply.outcome.is_good()) {
         (Source::Server, true) => Ok(reply),
         (Source::Loss, _) => Err(Failure::Later(why())),
-        (Source::Server, false) if is_read || reply.outcome == Outcome::Refused => {
+        (Source::Server, false) if is_read || reply.outcome.may_be_sent_again() => {
             Err(Failure::Later(why()))
         }
         (Source::Server, false) => {
@@ -449,5 +449,5 @@ fn run(client: &Client, request: Request) -> Result<Reply, Failure> {
 }
 
 fn refused(why: &str) -> Reply {
-    Reply { reason: Some(why.to_owned()), ..Reply::bare(Outcome::Refused) }
+    Reply { reason: Some(why.to_owned()), ..Reply::bare(Outcome::Unreachable) }
 }

@@ -106,7 +106,9 @@ fn outcome(command: &Command, troubles: &[Trouble]) -> Outcome {
     }
     let refused = |trouble: &Trouble| match trouble {
         Trouble::Lost => false,
-        Trouble::Failed { error, .. } => [Errno::NoSpace, Errno::NoMemory].contains(error),
+        Trouble::Failed { error, .. } => {
+            [Errno::NoSpace, Errno::NoMemory, Errno::NotPermitted].contains(error)
+        }
     };
     if troubles.iter().any(refused) && !matches!(command, Command::Flush | Command::Trim { .. }) {
         return Outcome::Refused;
@@ -177,9 +179,9 @@ mod tests {
     }
 
     #[test]
-    fn server_without_room_has_refused() {
+    fn server_without_room_or_permission_has_refused() {
         let command = Command::WriteZeroes { extent: EXTENT, durability: Durability::Cached };
-        for error in [Errno::NoSpace, Errno::NoMemory] {
+        for error in [Errno::NoSpace, Errno::NoMemory, Errno::NotPermitted] {
             assert_eq!(outcome(&command, &failed(error)), Outcome::Refused);
             // What of the writes before it is safe is not known: it cannot just be sent again.
             assert_eq!(outcome(&Command::Flush, &failed(error)), Outcome::Gone);

@@ -36,8 +36,9 @@ pub(super) fn check_outcome(outcome: &Outcome, command: &Command) -> Result<(), 
             Err(Failure { offset, ..io(format!("{count} sectors failed")) })
         }
         Outcome::Refused => {
-            Err(Failure::new(Errno::NoSpace, "the machine has no room for the request now"))
+            Err(Failure::new(Errno::NoSpace, "the machine does not carry the request out now"))
         }
+        Outcome::Unreachable => Err(io("the device cannot be reached now".to_owned())),
         Outcome::Gone => Err(io("the device is gone".to_owned())),
     }
 }

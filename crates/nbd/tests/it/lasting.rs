@@ -111,7 +111,7 @@ fn read(client: &Arc<LastingClient>, lba: u64) -> u8 {
 }
 
 fn is_refused(client: &Arc<LastingClient>) -> bool {
-    run(client, Request::bare(Command::Flush)).outcome == Outcome::Refused
+    run(client, Request::bare(Command::Flush)).outcome == Outcome::Unreachable
 }
 
 fn wait_for_return(client: &Arc<LastingClient>) {
@@ -140,7 +140,7 @@ fn commands_are_refused_while_the_export_is_away_and_served_when_it_is_back() {
         Request::bare(Command::Flush),
     ] {
         let reply = run(&client, request);
-        assert_eq!(reply.outcome, Outcome::Refused);
+        assert_eq!(reply.outcome, Outcome::Unreachable);
         assert!(reply.reason.is_some());
     }
     let server = serve(folder.path(), disk);
@@ -263,7 +263,7 @@ fn another_drive_at_the_same_place_is_not_taken_for_it() {
     let mut reply = None;
     wait_until("it is known", || {
         reply = Some(run(&client, Request::bare(Command::Flush)));
-        reply.as_ref().unwrap().outcome != Outcome::Refused
+        reply.as_ref().unwrap().outcome != Outcome::Unreachable
     });
     let reply = reply.unwrap();
     assert_eq!(reply.outcome, Outcome::Gone);

@@ -199,7 +199,9 @@ impl OneDrive {
             if let Some(completion) = self.drive.poll() {
                 let unread = match completion.outcome {
                     Outcome::Done { unknown, damaged } => unknown.len() + damaged.len(),
-                    Outcome::Gone | Outcome::Refused => unreachable!("it lives"),
+                    Outcome::Gone | Outcome::Refused | Outcome::Unreachable => {
+                        unreachable!("it lives")
+                    }
                 };
                 return Retried { rotations: completion.retries, unread };
             }
