@@ -11,6 +11,8 @@ pub struct HostError {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
+    /// More drives of an array are missing than it survives.
+    ArrayFailed,
     /// A drive is there, and takes no writes.
     ReadOnly,
     Other,
@@ -19,6 +21,16 @@ enum Kind {
 impl HostError {
     pub(crate) fn new(sentence: impl Into<String>) -> Self {
         Self { sentence: sentence.into(), kind: Kind::Other }
+    }
+
+    /// More drives of an array are missing than it survives.
+    pub(crate) fn array_failed(sentence: impl Into<String>) -> Self {
+        Self { sentence: sentence.into(), kind: Kind::ArrayFailed }
+    }
+
+    /// Whether the reason is that more drives of an array are missing than it survives.
+    pub fn has_array_failed(&self) -> bool {
+        self.kind == Kind::ArrayFailed
     }
 
     /// A drive is there, and takes no writes.

@@ -15,10 +15,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use levelhead_array::Patience;
-use levelhead_host::{ArrayState, DriveStatus, Status};
+use levelhead_host::{ArrayState, DriveStatus, Status, words};
 use levelhead_units::{DriveIdx, DriveSet};
 
 use super::snapshot::Snapshots;
+use crate::{AppError, threads};
 
 /// What a service manager is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,13 +77,16 @@ enum Phase {
 
 impl Pulse {
     /// Says that the array is ready, and how it is from now on.
-    pub(super) fn start(service: Service, snapshots: Arc<Snapshots>) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// The system has no thread left.
+    pub(super) fn start(service: Service, snapshots: Arc<Snapshots>) -> Result<Self, AppError> {
         let phase = Arc::new((Mutex::new(Phase::Running), Condvar::new()));
         let shared = Arc::clone(&phase);
-        (service.tell)(Notice::Ready);
         let teller = Teller { service, snapshots, told: None };
-        let thread = std::thread::spawn(move || teller.run(&shared));
-        Self { phase, thread: Some(thread) }
+        let thread = threads::start("service", move || teller.run(&shared))?;
+        Ok(Self { phase, thread: Some(thread) })
     }
 
     /// A stop has begun, which takes no longer than `bound`.
@@ -119,6 +123,7 @@ struct Teller {
 
 impl Teller {
     fn run(mut self, phase: &(Mutex<Phase>, Condvar)) {
+        (self.service.tell)(Notice::Ready);
         let period = self.service.watchdog.map_or(PERIOD_MAX, |limit| (limit / 2).min(PERIOD_MAX));
         let mut seen = Phase::Running;
         loop {
@@ -187,7 +192,7 @@ fn sentence(status: &Status) -> String {
         ("sitting out:", those(|drive| drive.sits_out && !drive.is_silent)),
     ] {
         if !drives.is_empty() {
-            sentence.push_str(&format!(", {what} drives {drives}"));
+            sentence.push_str(&format!(", {what} {}", words::drives(drives)));
         }
     }
     let percent = (status.synced.get() * 100.0).floor();

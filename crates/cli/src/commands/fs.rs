@@ -3,10 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::mpsc;
-use std::thread;
 
 use clap::{Args, Subcommand};
-use levelhead_app::AppError;
 use levelhead_app::filesystem::{
     CheckEnd, CheckFilesystem, CheckWhen, CodeWish, DamageFilesystem, DamageGroup, Depth, FileKind,
     InspectFilesystem, InspectWhat, MakeFilesystem, Mount, MountOptions, PerGroup, Redundancy,
@@ -14,6 +12,8 @@ use levelhead_app::filesystem::{
     filesystem_status, inspect_filesystem, let_go, make_filesystem, mount, parse_setting,
     scrub_filesystem, scrub_parts, set_kind, start_in_background, umount,
 };
+use levelhead_app::{AppError, threads};
+use levelhead_host::words;
 use levelhead_planner::Code;
 use levelhead_units::{Bytes, Extent, Lba};
 
@@ -259,9 +259,10 @@ impl CheckArgs {
         match checked.end() {
             CheckEnd::Clean | CheckEnd::Corrected => Ok(()),
             CheckEnd::Left => Err(AppError::trouble(format!(
-                "{}: {} problems are left",
+                "{}: {} {} left",
                 checked.target(),
-                checked.left()
+                words::counted(checked.left(), "problem"),
+                words::is_or_are(checked.left())
             ))),
         }
     }
@@ -301,12 +302,13 @@ impl MountArgs {
         let (lines, said) = mpsc::sync_channel::<String>(SENTENCES_MAX);
         let log = || if lets_go { SystemLog::open() } else { None };
         let told = log();
-        let teller = thread::spawn(move || {
+        let tell = move || {
             said.into_iter().for_each(|sentence| match &told {
                 Some(log) => log.write(&sentence),
                 None => say(&format!("levelhead: {sentence}")),
             });
-        });
+        };
+        let teller = threads::start("sentences", tell)?;
         // What a reader that has stopped has no room for is left out: files are not to wait for it.
         let on_event = Box::new(move |sentence: &str| drop(lines.try_send(sentence.to_owned())));
         let ended = mount(

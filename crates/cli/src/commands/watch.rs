@@ -8,6 +8,7 @@ use std::time::Instant;
 use clap::Args;
 use levelhead_app::AppError;
 use levelhead_app::watch::{Ask, Host, Plan, Said, default_state, fix, once, watch, write_survey};
+use levelhead_host::words;
 use levelhead_metrics::Address;
 use levelhead_units::Nanos;
 
@@ -89,14 +90,18 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             0 => Ok(()),
             trouble => {
                 let all = look.drive_count();
-                Err(AppError::trouble(format!("{trouble} of {all} drives are slow or hang")))
+                let (all, or) = match trouble {
+                    1 => (words::counted(all, "drive"), "is slow or hangs"),
+                    _ => (words::counted(all, "drive"), "are slow or hang"),
+                };
+                Err(AppError::trouble(format!("{trouble} of {all} {or}")))
             }
         };
     }
     let ask = Ask { host, state, every: every.into(), record, metrics, on_event };
     // Printed on threads of their own: what reads them may be slow, or read nothing at all.
-    let out = Printer::start(move |said: Said| drop(output.print(&said)));
-    let err = Printer::start(|line: String| crate::say(&line));
+    let out = Printer::start(move |said: Said| drop(output.print(&said)))?;
+    let err = Printer::start(|line: String| crate::say(&line))?;
     let (to_out, to_err) = (out.lines(), err.lines());
     let watched = watch(&ask, &stop, &mut |said| {
         match said {

@@ -8,6 +8,7 @@ mod events;
 mod far;
 mod foreign;
 mod hang;
+mod health;
 mod life;
 mod metrics;
 mod mirrors;
@@ -16,7 +17,9 @@ mod offline;
 #[expect(dead_code, reason = "the program reads the files by itself")]
 mod pki;
 mod read_only;
+mod readme;
 mod refusals;
+mod released;
 mod replace;
 mod resync;
 mod scrub;
