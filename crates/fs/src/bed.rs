@@ -29,6 +29,8 @@ pub(crate) struct Bed {
     unsafe_sectors: BTreeMap<u64, Vec<Box<Sector>>>,
     inside: VecDeque<Submit>,
     answers: BTreeMap<RequestId, Answer>,
+    /// Inodes whose attributes a caller must not keep.
+    pub(crate) invalidated: Vec<u64>,
     pub(crate) now: Instant,
     rng: Rng,
     request_last: u64,
@@ -40,6 +42,8 @@ pub(crate) struct Bed {
     pub(crate) weak: BTreeSet<u64>,
     /// Bad sectors that are still bad once they were written.
     pub(crate) worn: BTreeSet<u64>,
+    /// Whether nothing is stored any more: writes and flushes fail.
+    pub(crate) fails_writes: bool,
     pub(crate) flushes: u64,
     pub(crate) written: u64,
     pub(crate) read: u64,
@@ -79,6 +83,7 @@ impl Bed {
             unsafe_sectors: BTreeMap::new(),
             inside: VecDeque::new(),
             answers: BTreeMap::new(),
+            invalidated: Vec::new(),
             now: Instant::ZERO,
             rng: Streams::new(seed).stream("bed"),
             request_last: 0,
@@ -86,6 +91,7 @@ impl Bed {
             bad: BTreeSet::new(),
             weak: BTreeSet::new(),
             worn: BTreeSet::new(),
+            fails_writes: false,
             flushes: 0,
             written: 0,
             read: 0,
@@ -104,6 +110,7 @@ impl Bed {
                 Action::Reply { id, answer } => {
                     assert!(self.answers.insert(id, answer).is_none(), "{id:?} has two answers");
                 }
+                Action::Invalidate { inode } => self.invalidated.push(inode),
                 Action::Event(_) => {}
             }
         }
@@ -137,6 +144,9 @@ impl Bed {
     }
 
     fn carry_out(&mut self, command: Command, payload: Payload) -> Reply {
+        if self.fails_writes && !matches!(command, Command::Read { .. }) {
+            return Reply::bare(Outcome::Gone);
+        }
         match command {
             Command::Read { extent, effort } => {
                 self.read += extent.sectors.get();

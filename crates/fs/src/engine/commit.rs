@@ -20,6 +20,7 @@ use crate::format::record::{About, Descriptor, RecordEntry};
 use crate::format::unit::{Head, Sector};
 use crate::request::{Answer, Errno};
 use crate::rules::Rule;
+use crate::settings::MountMode;
 use crate::sums::sum_of;
 
 /// Units of a transaction after which it is committed.
@@ -419,11 +420,11 @@ impl Filesystem {
 
     /// A sync job is attempted.
     pub(super) fn run_sync_job(&mut self, id: JobId, mut sync: Syncing) {
+        if self.settings.mode == MountMode::ReadOnly {
+            return self.end_sync(&sync, Answer::Done);
+        }
         if matches!(self.phase, Phase::Broken) {
             return self.end_sync(&sync, Answer::Failed(Errno::Io));
-        }
-        if self.is_read_only() {
-            return self.end_sync(&sync, Answer::Done);
         }
         match sync.step {
             SyncStep::Pages => {
@@ -463,9 +464,12 @@ impl Filesystem {
         }
     }
 
-    /// Why a file that was to be synced is not all on the disk; said once.
+    /// Why a file that was to be synced, or any of all of them, is not all on the disk; said once.
     fn error_of(&mut self, sync: &Syncing) -> Option<Errno> {
-        self.files.get_mut(sync.inode?)?.error.take()
+        match sync.inode {
+            Some(inode) => self.files.get_mut(inode)?.error.take(),
+            None => self.not_written.take(),
+        }
     }
 
     fn end_sync(&mut self, sync: &Syncing, answer: Answer) {

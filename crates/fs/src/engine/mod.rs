@@ -30,6 +30,8 @@ mod flush;
 mod job;
 mod jobs;
 mod journal;
+#[cfg(test)]
+mod life_cycle_tests;
 mod mounting;
 mod places;
 mod plan;
@@ -90,6 +92,10 @@ pub struct Filesystem {
     superblock: Superblock,
     settings: Settings,
     phase: Phase,
+    /// Whether it is to be unmounted, as soon as its phase allows that.
+    is_leaving: bool,
+    /// Why something that was written is lost, until a sync of all files has said so.
+    not_written: Option<Errno>,
     /// The time of day that a request has named last: its own jobs have it from there.
     day: crate::format::inode::Moment,
     cache: Cache,
@@ -163,6 +169,16 @@ enum Phase {
     Unmounted,
     /// The disk does not do what it should: nothing is written any more.
     Broken,
+}
+
+/// How an unmount has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Everything that was written is in its place, and the superblocks say so.
+    Clean,
+    /// Something that was written is not on the disk: the disk has not stored what it should, or had no room for it. What was synced is
+    /// there after the next mount.
+    NotStored,
 }
 
 /// What a command is for, and what it touches.
@@ -265,6 +281,8 @@ impl Filesystem {
             sectors: SectorCache::new((settings.cache.get() / 4).max(2) as usize),
             codes: Codes::default(),
             phase: Phase::Mounting(Box::default()),
+            is_leaving: false,
+            not_written: None,
             day: crate::format::inode::Moment::default(),
             lost: BTreeSet::new(),
             recent: Recent::default(),
@@ -318,6 +336,10 @@ impl Filesystem {
 
     /// Something is asked for.
     pub fn handle_request(&mut self, now: Instant, request: Request) {
+        if matches!(self.phase, Phase::Closing(_) | Phase::Unmounted) {
+            // Nothing is done any more: it comes too late.
+            return self.reply(request.id, Answer::Failed(Errno::Io));
+        }
         self.day = self.day.max(request.now);
         let id = self.new_job(Job::Request(Box::new(Asking::new(request))));
         self.ready.push_back(id);
@@ -385,18 +407,31 @@ impl Filesystem {
         self.actions.pop_front()
     }
 
-    /// Brings everything to its place, and says on the disk that it is there. No request may be under way or come any more.
+    /// Brings everything to its place, and says on the disk that it is there; a mount that is under way is completed first. Requests
+    /// that come before everything is in its place are answered; those that come later fail.
     pub fn unmount(&mut self, now: Instant) {
-        if matches!(self.phase, Phase::Mounted) {
-            self.phase = Phase::Unmounting;
-        }
+        self.is_leaving = true;
         self.advance(now);
     }
 
-    /// Whether that is done: nothing is inside the disk.
+    /// How that has ended, once nothing is inside the disk.
+    pub fn ended(&self) -> Option<Ended> {
+        if !self.subs.is_empty() {
+            return None;
+        }
+        let has_stored = match self.phase {
+            Phase::Unmounted => self.not_written.is_none(),
+            Phase::Broken => self.settings.mode == MountMode::ReadOnly,
+            Phase::Mounting(_) | Phase::Mounted | Phase::Unmounting | Phase::Closing(_) => {
+                return None;
+            }
+        };
+        Some(if has_stored { Ended::Clean } else { Ended::NotStored })
+    }
+
+    /// Whether it has ended, one way or the other.
     pub fn is_unmounted(&self) -> bool {
-        let is_over = matches!(self.phase, Phase::Unmounted | Phase::Broken);
-        is_over && self.subs.is_empty()
+        self.ended().is_some()
     }
 
     /// How it stands.
@@ -431,6 +466,9 @@ impl Filesystem {
     /// Does whatever can be done now.
     fn advance(&mut self, now: Instant) {
         self.moved_at = self.moved_at.max(now);
+        if self.is_leaving && matches!(self.phase, Phase::Mounted) {
+            self.phase = Phase::Unmounting;
+        }
         for round in 0_u32.. {
             self.release_freed();
             let mut moved = [false; 9];
