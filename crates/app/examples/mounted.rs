@@ -88,7 +88,9 @@ impl Ours {
             // What is repaired is told by the hundred.
             let on_event = Box::new(|_: &str| {});
             let ready_too = ready.clone();
-            let ended = mount(&ask, &Stop::new(), &mut |_| drop(ready.send(None)), on_event);
+            let on_ready = &mut |_: &Mounted| drop(ready.send(None));
+            let hooks = MountHooks { on_begin: &mut || {}, on_ready, on_event };
+            let ended = mount(&ask, &Stop::new(), hooks);
             drop(ready_too.send(ended.err().map(|error| error.to_string())));
         });
         match is_ready.recv()? {

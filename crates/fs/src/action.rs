@@ -22,6 +22,12 @@ pub enum Action {
         /// The answer.
         answer: Answer,
     },
+    /// Attributes of an inode have changed by a request whose answer does not show them: a write has taken the right to run as another
+    /// user. One who caches attributes drops them before that request's answer, which comes later.
+    Invalidate {
+        /// The inode.
+        inode: u64,
+    },
     /// Something has happened that an operator may want to know.
     Event(Event),
 }

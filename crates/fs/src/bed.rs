@@ -29,6 +29,8 @@ pub(crate) struct Bed {
     unsafe_sectors: BTreeMap<u64, Vec<Box<Sector>>>,
     inside: VecDeque<Submit>,
     answers: BTreeMap<RequestId, Answer>,
+    /// Inodes whose attributes a caller must not keep.
+    pub(crate) invalidated: Vec<u64>,
     pub(crate) now: Instant,
     rng: Rng,
     request_last: u64,
@@ -42,6 +44,8 @@ pub(crate) struct Bed {
     pub(crate) worn: BTreeSet<u64>,
     /// Sectors that cannot be written: a command that has one of them fails as a whole.
     pub(crate) unwritable: BTreeSet<u64>,
+    /// Whether nothing is stored any more: writes and flushes fail.
+    pub(crate) fails_writes: bool,
     pub(crate) flushes: u64,
     pub(crate) written: u64,
     pub(crate) read: u64,
@@ -81,6 +85,7 @@ impl Bed {
             unsafe_sectors: BTreeMap::new(),
             inside: VecDeque::new(),
             answers: BTreeMap::new(),
+            invalidated: Vec::new(),
             now: Instant::ZERO,
             rng: Streams::new(seed).stream("bed"),
             request_last: 0,
@@ -89,6 +94,7 @@ impl Bed {
             weak: BTreeSet::new(),
             worn: BTreeSet::new(),
             unwritable: BTreeSet::new(),
+            fails_writes: false,
             flushes: 0,
             written: 0,
             read: 0,
@@ -107,6 +113,7 @@ impl Bed {
                 Action::Reply { id, answer } => {
                     assert!(self.answers.insert(id, answer).is_none(), "{id:?} has two answers");
                 }
+                Action::Invalidate { inode } => self.invalidated.push(inode),
                 Action::Event(_) => {}
             }
         }
@@ -140,6 +147,9 @@ impl Bed {
     }
 
     fn carry_out(&mut self, command: Command, payload: Payload) -> Reply {
+        if self.fails_writes && !matches!(command, Command::Read { .. }) {
+            return Reply::bare(Outcome::Gone);
+        }
         match command {
             Command::Read { extent, effort } => {
                 self.read += extent.sectors.get();

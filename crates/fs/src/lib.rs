@@ -45,7 +45,7 @@ mod tests;
 mod tree;
 
 pub use action::{Action, Event, SubId, Submit};
-pub use engine::Filesystem;
+pub use engine::{Ended, Filesystem};
 pub use format::inode::{FileKind, INODES, Moment};
 pub use make::{CannotMake, NewFilesystem, Wishes, Written, make};
 pub use request::{

@@ -36,12 +36,13 @@ pub enum Source {
 pub struct Flags(MountFlags);
 
 impl Flags {
-    /// None: everything may be done.
-    pub const NONE: Self = Self(MountFlags::empty());
+    /// What a mount begins with: set-user-id programs and devices of the filesystem have no effect unless `suid` and `dev` are asked
+    /// for, as on every FUSE mount. Whoever made an image may have put anything into it.
+    pub const DEFAULT: Self = Self(MountFlags::NOSUID.union(MountFlags::NODEV));
 
     /// The names of all of them.
-    pub const NAMES: &str = "ro, rw, nosuid, suid, nodev, dev, noexec, exec, noatime, relatime, \
-                             nodiratime, sync, dirsync";
+    pub const NAMES: &str = "ro, rw, nosuid, suid, allow_suid, nodev, dev, allow_dev, noexec, \
+                             exec, noatime, relatime, nodiratime, sync, dirsync";
 
     /// Takes one more into account; nothing if there is none of that name.
     #[must_use]
@@ -50,9 +51,10 @@ impl Flags {
             "ro" => (MountFlags::RDONLY, true),
             "rw" => (MountFlags::RDONLY, false),
             "nosuid" => (MountFlags::NOSUID, true),
-            "suid" => (MountFlags::NOSUID, false),
+            // mount(8) does not pass on what it takes for the default, `suid` and `dev`.
+            "suid" | "allow_suid" => (MountFlags::NOSUID, false),
             "nodev" => (MountFlags::NODEV, true),
-            "dev" => (MountFlags::NODEV, false),
+            "dev" | "allow_dev" => (MountFlags::NODEV, false),
             "noexec" => (MountFlags::NOEXEC, true),
             "exec" => (MountFlags::NOEXEC, false),
             "noatime" => (MountFlags::NOATIME, true),
@@ -223,7 +225,7 @@ mod tests {
 
     #[test]
     fn flags_have_the_names_that_mount_gives_them() {
-        let mut flags = Flags::NONE;
+        let mut flags = Flags::DEFAULT;
         for name in Flags::NAMES.split(", ") {
             flags = flags.with(name).unwrap();
         }
@@ -233,8 +235,18 @@ mod tests {
     }
 
     #[test]
+    fn set_user_id_and_devices_are_asked_for() {
+        assert_eq!(Flags::DEFAULT.0, MountFlags::NOSUID | MountFlags::NODEV);
+        assert_eq!(Flags::DEFAULT.with("suid").unwrap().0, MountFlags::NODEV);
+        assert_eq!(Flags::DEFAULT.with("dev").unwrap().0, MountFlags::NOSUID);
+        assert_eq!(Flags::DEFAULT.with("allow_suid"), Flags::DEFAULT.with("suid"));
+        assert_eq!(Flags::DEFAULT.with("allow_dev"), Flags::DEFAULT.with("dev"));
+        assert_eq!(Flags::DEFAULT.with("rw"), Some(Flags::DEFAULT));
+    }
+
+    #[test]
     fn what_is_no_directory_is_no_mount_point() {
-        let options = Options { flags: Flags::NONE, cache: WriteCache::Core };
+        let options = Options { flags: Flags::DEFAULT, cache: WriteCache::Core };
         let source = Source::File(PathBuf::from("a.img"));
         let refused = attach(Path::new("/dev/null"), &source, options).unwrap_err();
         assert_eq!(refused.to_string(), "cannot mount on /dev/null: it is not a directory");

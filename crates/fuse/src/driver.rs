@@ -55,7 +55,7 @@ pub(crate) trait Core: Send {
     fn deadline(&self) -> Option<Instant>;
     fn poll(&mut self) -> Option<Action>;
     fn unmount(&mut self, now: Instant);
-    fn is_unmounted(&self) -> bool;
+    fn ended(&self) -> Option<levelhead_fs::Ended>;
     fn status(&self) -> Status;
 }
 
@@ -84,8 +84,8 @@ impl Core for Filesystem {
         self.unmount(now);
     }
 
-    fn is_unmounted(&self) -> bool {
-        self.is_unmounted()
+    fn ended(&self) -> Option<levelhead_fs::Ended> {
+        self.ended()
     }
 
     fn status(&self) -> Status {
@@ -96,11 +96,16 @@ impl Core for Filesystem {
 /// Told of what happens.
 pub(crate) type OnEvent = Box<dyn FnMut(Event) + Send>;
 
+/// Told of an inode whose attributes the kernel must not keep, before the answer by which they have changed.
+pub(crate) type OnInvalidate = Box<dyn FnMut(u64) + Send>;
+
 /// How the driver has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// Everything is in its place, and the disk says so.
     InOrder,
+    /// Something that was written is not on the disk: what was synced is in the journal.
+    NotStored,
     /// Something has panicked, with this message: what was acknowledged is in the journal.
     Broken(String),
 }
@@ -110,6 +115,7 @@ pub(crate) struct Parts<C> {
     pub(crate) core: C,
     pub(crate) service: Arc<dyn BlockService>,
     pub(crate) on_event: OnEvent,
+    pub(crate) on_invalidate: OnInvalidate,
     /// The clock's beginning.
     pub(crate) begun: time::Instant,
 }
@@ -132,6 +138,7 @@ struct Seat<C> {
     /// Nothing once it is over: whose thread lets go of the driver last must not be the one that ends the drive.
     service: Option<Arc<dyn BlockService>>,
     on_event: OnEvent,
+    on_invalidate: OnInvalidate,
     clients: Clients,
     /// Memory for what is read.
     pool: Pool,
@@ -202,11 +209,11 @@ impl<C: Core + 'static> Inputs for Driver<C> {
 
 impl<C: Core + 'static> Driver<C> {
     pub(crate) fn new(parts: Parts<C>) -> Arc<Self> {
-        let Parts { core, service, on_event, begun } = parts;
+        let Parts { core, service, on_event, on_invalidate, begun } = parts;
         Arc::new_cyclic(|itself| {
             let (state, clients) = (State::Serving(core), Clients::default());
             let (service, pool) = (Some(service), Pool::new(POOL));
-            let seat = Seat { state, service, on_event, clients, pool, ended: None };
+            let seat = Seat { state, service, on_event, on_invalidate, clients, pool, ended: None };
             Self {
                 itself: itself.clone(),
                 inputs: Mutex::default(),
@@ -287,7 +294,7 @@ impl<C: Core + 'static> Driver<C> {
     }
 
     fn carry_out(&self, seat: &mut Seat<C>, due: &mut Vec<Due>) {
-        let Seat { state, service, on_event, clients, pool, .. } = seat;
+        let Seat { state, service, on_event, on_invalidate, clients, pool, .. } = seat;
         let (Some(core), Some(service)) = (state.core(), service) else { return };
         while let Some(action) = core.poll() {
             match action {
@@ -305,6 +312,7 @@ impl<C: Core + 'static> Driver<C> {
                     let Client { told, share } = client.expect("FU1: a request is answered once");
                     due.push(Due { told, answer, _share: Some(share) });
                 }
+                Action::Invalidate { inode } => on_invalidate(inode),
                 Action::Event(event) => on_event(event),
             }
         }
@@ -321,9 +329,12 @@ impl<C: Core + 'static> Driver<C> {
     /// Looks whether it is over, and for which moment the clock is to be kept.
     fn look(&self, seat: &mut Seat<C>) {
         if let State::Leaving { core, is_told: true } = &seat.state
-            && core.is_unmounted()
+            && let Some(ended) = core.ended()
         {
-            seat.end(Ended::InOrder);
+            seat.end(match ended {
+                levelhead_fs::Ended::Clean => Ended::InOrder,
+                levelhead_fs::Ended::NotStored => Ended::NotStored,
+            });
         }
         let wanted = seat.state.core().and_then(|core| core.deadline());
         let mut watch = lock(&self.watch);
@@ -411,7 +422,7 @@ impl<C: Core> Seat<C> {
         self.state = State::Over;
         self.service = None;
         // Nothing will happen any more: one who listens until the end need not wait for our own.
-        self.on_event = Box::new(|_| {});
+        (self.on_event, self.on_invalidate) = (Box::new(|_| {}), Box::new(|_| {}));
         self.ended = Some(ended);
     }
 }

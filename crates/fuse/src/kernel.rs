@@ -21,6 +21,7 @@ use levelhead_units::SECTOR_SIZE;
 use crate::gate::{Gate, Input};
 use crate::scrub;
 use crate::status::{self, DAMAGED, STATUS};
+use crate::sync::{self, SYNC};
 use crate::translate::{self, Numbers};
 
 /// The most bytes of a read or a write: 1 MiB.
@@ -541,6 +542,11 @@ impl fuser::Filesystem for Kernel {
         if inode == self.numbers.root && name == DAMAGED {
             let told = value(size, reply);
             return self.ask(request, What::Damaged, move |answer| told(status::damaged(answer)));
+        }
+        if inode == self.numbers.root && name == SYNC {
+            let told = value(size, reply);
+            let what = What::Sync { inode: None };
+            return self.ask(request, what, move |answer| told(sync::value(answer)));
         }
         let step = name.to_str().filter(|_| inode == self.numbers.root).and_then(scrub::parse_name);
         if let Some(step) = step {

@@ -28,6 +28,7 @@ mod reading_ahead;
 mod scrub;
 mod serve;
 mod status;
+mod sync;
 mod translate;
 
 pub use attach::{Attached, Flags, Options, Source, attach, detach};
@@ -37,3 +38,4 @@ pub use kernel::WriteCache;
 pub use scrub::scrub_step;
 pub use serve::{Served, Serving, serve};
 pub use status::{DAMAGED, STATUS, read_damaged, read_status};
+pub use sync::sync;

@@ -1,13 +1,20 @@
 //! A mount from its first request to its last.
+//!
+//! ```text
+//!   attached --> the core mounts --> ready: the kernel's requests are answered --> unmounted --> the core brings everything to its place
+//!      |              |                                                                                ^
+//!      |              +-- an unmount or a signal meanwhile is carried out once the core has mounted ---+
+//!      |              +-- the journal or the root cannot be read, or the disk does not store: it is detached, not ready
+//! ```
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 use std::time::Instant;
 
-use fuser::{Config, Session, SessionACL};
+use fuser::{Config, Notifier, Session, SessionACL};
 use levelhead_block::BlockService;
-use levelhead_fs::{Event, Filesystem};
+use levelhead_fs::{Answer, Caller, Event, Filesystem, What};
 
 use crate::attach::{Attached, Way, detach, make_read_only};
 use crate::driver::{Driver, Ended, Parts};
@@ -25,7 +32,7 @@ pub struct Serving<'a> {
     pub core: Filesystem,
     /// Its disk.
     pub service: Arc<dyn BlockService>,
-    /// Told when the kernel has everything that it needs.
+    /// Told when the core has mounted, and requests are answered.
     pub on_ready: &'a mut dyn FnMut(),
     /// Told of what happens.
     pub on_event: Box<dyn FnMut(Event) + Send>,
@@ -36,6 +43,10 @@ pub struct Serving<'a> {
 pub enum Served {
     /// It was unmounted, and everything is in its place.
     InOrder,
+    /// It was unmounted, and something that was written is not on the disk: what was synced is there after the next mount.
+    NotStored,
+    /// It was never mounted: the journal or the root directory cannot be read, or the disk does not store what is written.
+    NotMounted,
     /// Something of ours has panicked, with this message: what was acknowledged is in the journal.
     Broken(String),
 }
@@ -49,7 +60,15 @@ pub fn serve(mut attached: Attached, serving: Serving<'_>) -> Result<Served, Fus
     let Serving { begun, core, service, on_ready, on_event } = serving;
     let numbers = Numbers { root: core.root() };
     let on_event = also_in_the_kernel(on_event, &attached);
-    let driver = Driver::new(Parts { core, service, on_event, begun });
+    let notifier: Arc<OnceLock<Notifier>> = Arc::default();
+    let kernels = Arc::clone(&notifier);
+    let on_invalidate = Box::new(move |inode| {
+        if let Some(notifier) = kernels.get() {
+            // Of attributes alone (-1): nothing that has a page locked waits for this. What is unmounted keeps nothing.
+            drop(notifier.inval_inode(numbers.of_kernel(inode), -1, 0));
+        }
+    });
+    let driver = Driver::new(Parts { core, service, on_event, on_invalidate, begun });
     let gate = Gate::new(Arc::clone(&driver) as Arc<dyn Inputs>);
     let kernel =
         Kernel { gate: gate.clone(), numbers, cache: attached.options.cache, opens_itself: false };
@@ -62,21 +81,40 @@ pub fn serve(mut attached: Attached, serving: Serving<'_>) -> Result<Served, Fus
         drop(detach(&attached.point));
         FuseError::new(format!("cannot mount on {}: {error}", attached.point.display()))
     })?;
+    notifier.get_or_init(|| session.notifier());
     reading_ahead::widen(&attached.point, TRANSFER_MAX / 1_024);
     let thread = thread::Builder::new().name("filesystem".into()).spawn(move || driver.run());
     let thread = thread.map_err(|error| {
         drop(detach(&attached.point));
         FuseError::new(format!("cannot start a thread: {error}"))
     })?;
-    on_ready();
-    let ran = session.run();
+    let is_mounted = has_mounted(&gate, numbers.root);
+    let ran = match is_mounted {
+        true => {
+            on_ready();
+            session.run()
+        }
+        false => Err(io::Error::other("it was not mounted")),
+    };
     if ran.is_err() {
         // The mount point is of no use any more; where it is gone already, nothing is undone.
         drop(detach(&attached.point));
     }
     gate.send(Input::Leave);
     let ended = thread.join().expect("the driver catches what panics");
-    Ok(served(ended, ran))
+    Ok(if is_mounted { served(ended, ran) } else { Served::NotMounted })
+}
+
+/// Waits until the core has mounted; whether the root can be read then, and a sync succeeds.
+fn has_mounted(gate: &Gate, root: u64) -> bool {
+    let ask = |what| {
+        let (sender, answers) = mpsc::channel();
+        let told = Box::new(move |answer| drop(sender.send(answer)));
+        gate.ask(Caller { uid: 0, gid: 0 }, what, told);
+        answers.recv().unwrap_or(Answer::Failed(levelhead_fs::Errno::Io))
+    };
+    matches!(ask(What::GetAttributes(root)), Answer::Attributes(_))
+        && ask(What::Sync { inode: None }) == Answer::Done
 }
 
 /// When nothing is written any more, the kernel is told as well, where this program may.
@@ -98,6 +136,7 @@ fn also_in_the_kernel(
 
 fn served(ended: Ended, ran: io::Result<()>) -> Served {
     match (ended, ran) {
+        (Ended::NotStored, _) => Served::NotStored,
         (Ended::InOrder, Ok(())) => Served::InOrder,
         (Ended::Broken(message), _) => Served::Broken(message),
         (Ended::InOrder, Err(error)) => Served::Broken(error.to_string()),

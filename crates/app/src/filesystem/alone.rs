@@ -7,7 +7,7 @@ use std::time;
 use levelhead_block::adapter::Waiting;
 use levelhead_block::{BlockDevice, Command, RequestId};
 use levelhead_fs::{
-    Action, Answer, Caller, Event, Filesystem, Moment, MountMode, Request, Settings, Status,
+    Action, Answer, Caller, Ended, Event, Filesystem, Moment, MountMode, Request, Settings, Status,
     Submit, What,
 };
 use levelhead_host::LoneDrive;
@@ -91,11 +91,22 @@ impl Alone {
     }
 
     /// Brings everything to its place, and lets go of the disk; returns how it stood at the end.
+    ///
+    /// # Errors
+    ///
+    /// The disk has not stored everything.
     pub(super) fn close(mut self) -> Result<Status, AppError> {
         self.core.unmount(self.now());
         let closed = self.go_on(|alone| alone.core.is_unmounted());
         self.drive.wind_up();
-        closed.map(|()| self.core.status())
+        closed?;
+        if self.core.ended() == Some(Ended::NotStored) {
+            let name = &self.name;
+            return Err(AppError::trouble(format!(
+                "{name}: not everything that was to be written is stored"
+            )));
+        }
+        Ok(self.core.status())
     }
 
     fn go_on(&mut self, is_done: impl Fn(&Self) -> bool) -> Result<(), AppError> {
@@ -106,6 +117,8 @@ impl Alone {
                     Action::Submit(submit) => self.inside.push_back(submit),
                     Action::Reply { answer, .. } => self.answers.push_back(answer),
                     Action::Event(event) => (self.on_event)(event),
+                    // Nothing is kept of attributes.
+                    Action::Invalidate { .. } => {}
                 }
             }
             if is_done(self) {

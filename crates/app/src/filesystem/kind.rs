@@ -65,7 +65,7 @@ pub fn set_kind(ask: &SetKind) -> Result<KindSet, AppError> {
     let value = kind.name().as_bytes();
     let shown = path.display();
     // Another filesystem would take it for an attribute like any other.
-    points::check_in_ours(path)?;
+    points::ours_above(path)?;
     let set = rustix::fs::setxattr(path, ATTRIBUTE, value, XattrFlags::empty());
     set.map_err(|errno| {
         AppError::usage(match errno {

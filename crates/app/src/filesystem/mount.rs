@@ -1,5 +1,6 @@
 //! `levelhead fs mount`: a filesystem under a directory until it is unmounted.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -16,6 +17,7 @@ use serde::Serialize;
 use super::arithmetic::choices;
 use super::kind::parse_kind;
 use super::target::{Target, find_superblock};
+use super::umount::by_helper;
 use crate::{AppError, Show, Stop};
 
 /// Memory for what was read: 256 MiB,
@@ -54,11 +56,11 @@ pub struct MountOptions {
 }
 
 impl MountOptions {
-    /// To be read and written, with the default cache.
+    /// To be read and written, with the default cache, without set-user-id programs and devices.
     pub const DEFAULT: Self = Self {
         cache: CACHE,
         kind: FileKind::Auto,
-        mount: Options { flags: Flags::NONE, cache: WriteCache::Core },
+        mount: Options { flags: Flags::DEFAULT, cache: WriteCache::Core },
     };
 
     /// The same with these, which commas separate.
@@ -143,18 +145,24 @@ pub struct Mounted {
     pub pid: u32,
 }
 
-/// Mounts a filesystem and answers for it until it is unmounted; `stop` unmounts it once nothing in it is open.
-/// `on_ready` is told when it is there, `on_event` what happens, in a sentence.
+/// Who is told how a mount goes.
+pub struct MountHooks<'a> {
+    /// From here on a stop unmounts: nothing is mounted or changed before.
+    pub on_begin: &'a mut dyn FnMut(),
+    /// It is mounted, and requests are answered.
+    pub on_ready: &'a mut dyn FnMut(&Mounted),
+    /// What happens, in a sentence.
+    pub on_event: Box<dyn Fn(&str) + Send>,
+}
+
+/// Mounts a filesystem and answers for it until it is unmounted. `stop` unmounts it once nothing in it is open, also while it is being
+/// mounted: then as soon as that is done.
 ///
 /// # Errors
 ///
-/// It cannot be mounted, or something of ours went wrong while it was.
-pub fn mount(
-    ask: &Mount,
-    stop: &Stop,
-    on_ready: &mut dyn FnMut(&Mounted),
-    on_event: Box<dyn Fn(&str) + Send>,
-) -> Result<(), AppError> {
+/// It cannot be mounted, something that was written was not stored, or something of ours went wrong.
+pub fn mount(ask: &Mount, stop: &Stop, hooks: MountHooks<'_>) -> Result<(), AppError> {
+    let MountHooks { on_begin, on_ready, on_event } = hooks;
     let Target { member, path, is_device } = Target::find(&ask.target)?;
     let name = member.to_string();
     // What is mounted as a device is claimed by the kernel, and locked by us.
@@ -190,6 +198,7 @@ pub fn mount(
         true => Source::Device(path),
         false => Source::File(path),
     };
+    on_begin();
     let attached = attach(&ask.directory, &source, options).map_err(AppError::usage)?;
     let directory = ask.directory.canonicalize().unwrap_or_else(|_| ask.directory.clone());
     unmount_on(stop, &directory)?;
@@ -214,6 +223,19 @@ pub fn mount(
     drive.wind_up();
     match served.map_err(AppError::trouble)? {
         Served::InOrder => Ok(()),
+        Served::NotStored => Err(AppError::trouble(format!(
+            "{name}: not everything that was written is stored; what was synced is there after the next mount"
+        ))),
+        Served::NotMounted => {
+            let read_only = match mode {
+                MountMode::ReadWrite => "; -o ro mounts what can be read",
+                MountMode::ReadOnly => "",
+            };
+            Err(AppError::trouble(format!(
+                "{name} cannot be mounted: its journal or its root directory cannot be read, or the disk does not store what is \
+                 written{read_only}"
+            )))
+        }
         Served::Broken(message) => Err(AppError::trouble(format!(
             "{name} was not brought in order, the next mount does that: {message}"
         ))),
@@ -225,8 +247,11 @@ fn unmount_on(stop: &Stop, directory: &Path) -> Result<(), AppError> {
     let (stop, directory) = (stop.clone(), directory.to_owned());
     let wait = move || {
         stop.wait();
+        let detached = detach(&directory);
+        if detached.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) {
+            drop(by_helper(&directory, &["-u", "-z"]));
+        }
         // What is unmounted already ends by itself.
-        drop(detach(&directory));
     };
     let thread = thread::Builder::new().name("stop".into()).spawn(wait);
     thread.map(drop).map_err(|error| AppError::trouble(format!("cannot start a thread: {error}")))
@@ -292,7 +317,7 @@ mod tests {
         assert_eq!(mount.cache, WriteCache::Kernel);
         assert_eq!(
             Some(mount.flags),
-            Flags::NONE.with("ro").and_then(|flags| flags.with("noexec"))
+            Flags::DEFAULT.with("ro").and_then(|flags| flags.with("noexec"))
         );
         assert_eq!(MountOptions::DEFAULT.with("defaults,,ro,rw"), Ok(MountOptions::DEFAULT));
     }

@@ -21,6 +21,8 @@ pub(super) struct Point {
     pub(super) kind: String,
     /// What it is on.
     pub(super) source: PathBuf,
+    /// Whether the filesystem, not only this view of it, may not be written to.
+    pub(super) is_read_only: bool,
 }
 
 impl Point {
@@ -43,7 +45,9 @@ fn parse(line: &[u8]) -> Option<Point> {
     let directory = path(fields.nth(4)?);
     let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
     let kind = String::from_utf8(fields.next()?.to_vec()).ok()?;
-    Some(Point { directory, kind, source: path(fields.next()?) })
+    let source = path(fields.next()?);
+    let is_read_only = fields.next()?.split(|&byte| byte == b',').any(|option| option == b"ro");
+    Some(Point { directory, kind, source, is_read_only })
 }
 
 /// A path, in which spaces and their like are three octal digits behind a backslash.
@@ -89,19 +93,19 @@ pub(super) fn ours_on(directory: &Path) -> Result<Point, AppError> {
     }
 }
 
-/// That a path is in a filesystem of ours that is mounted.
+/// The filesystem of ours that is mounted and that a path is in.
 ///
 /// # Errors
 ///
-/// It is not, or is not there.
-pub(super) fn check_in_ours(path: &Path) -> Result<(), AppError> {
+/// It is in none, or is not there.
+pub(super) fn ours_above(path: &Path) -> Result<Point, AppError> {
     let shown = path.display();
     let whole = path.canonicalize();
     let whole = whole.map_err(|error| AppError::usage(format!("{shown}: {error}")))?;
     let above = points()?.into_iter().filter(|point| whole.starts_with(&point.directory));
     // The last one that is mounted on the deepest directory.
     match above.max_by_key(|point| point.directory.components().count()) {
-        Some(point) if point.is_ours() => Ok(()),
+        Some(point) if point.is_ours() => Ok(point),
         Some(_) | None => Err(AppError::usage(format!(
             "{shown} is in no filesystem that is mounted by levelhead"
         ))),
@@ -135,9 +139,12 @@ mod tests {
             directory: "/mnt/a b".into(),
             kind: "fuse.levelhead".into(),
             source: r"/d/x\y.img".into(),
+            is_read_only: false,
         };
         assert_eq!(parse(line), Some(expected.clone()));
         assert!(expected.is_ours());
+        let read_only = br"64 27 0:48 / /mnt ro shared:33 - fuse.levelhead /x.img ro,user_id=0";
+        assert!(parse(read_only).is_some_and(|point| point.is_read_only));
         assert_eq!(parse(b""), None);
         assert_eq!(parse(b"64 27 0:48 / /mnt rw"), None);
         assert_eq!(path(br"\9\04"), PathBuf::from(r"\9\04"));

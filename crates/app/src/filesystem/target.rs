@@ -1,6 +1,8 @@
 //! What a filesystem is on: a file, a block device or an emulated drive, and the superblocks there.
 
-use std::os::unix::fs::FileTypeExt;
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +12,7 @@ use levelhead_fs::format::superblock::{NoSuperblock, Superblock};
 use levelhead_fs::format::unit::Sector;
 use levelhead_fs::geometry::{COPIES_MAX, Geometry};
 use levelhead_host::{LoneDrive, MemberSpec};
-use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
+use levelhead_units::{Bytes, Extent, Lba, SECTOR_SIZE, Sectors};
 
 use crate::AppError;
 
@@ -45,36 +47,33 @@ pub(super) fn is_device(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| found.file_type().is_block_device())
 }
 
+/// The superblock that counts of what is not in use, read without a lock; nothing if none can be read.
+pub(super) fn superblock_of(disk: &mut File) -> Option<Superblock> {
+    let size = Bytes::new(disk.seek(SeekFrom::End(0)).ok()?).sectors_floor();
+    let read = |lba: Lba| {
+        let mut sector: Sector = [0; SECTOR_SIZE];
+        let read = disk.read_exact_at(&mut sector, lba.get() * SECTOR_SIZE as u64);
+        read.map_err(|_| NoSuperblock::Damaged)?;
+        Superblock::decode(&sector)
+    };
+    newest(size, read).ok()
+}
+
 /// The superblock that counts: of the copies that belong together the one with the highest generation.
 pub(super) fn find_superblock(drive: &Arc<LoneDrive>, name: &str) -> Result<Superblock, AppError> {
     let mut device = Waiting::new(Arc::clone(drive));
     let size = device.size();
-    let first = read(&mut device, Lba::ZERO);
-    let elsewhere = match &first {
-        Ok(superblock) => superblock.geometry.superblocks()[1..].to_vec(),
-        Err(_) => places(size),
-    };
-    let within = elsewhere.into_iter().filter(|lba| lba.get() < size.get());
-    let others: Vec<Superblock> = within.filter_map(|lba| read(&mut device, lba).ok()).collect();
-    let newest = |mut found: Vec<Superblock>| {
-        found.sort_by_key(|superblock| superblock.generation);
-        found.pop()
-    };
-    let superblock = match first {
-        Ok(first) => {
-            let fellows = others.into_iter().filter(|other| other.identity == first.identity);
-            newest(fellows.chain([first.clone()]).collect())
-        }
-        Err(NoSuperblock::Unknown { version, features }) => {
-            return Err(AppError::usage(format!(
+    let superblock = newest(size, |lba| read(&mut device, lba)).map_err(|why| {
+        AppError::usage(match why {
+            NoSuperblock::Unknown { version, features } => format!(
                 "{name} has a filesystem of version {version} with the incompatible features {features:#x}, which this \
                  program does not know"
-            )));
-        }
-        Err(NoSuperblock::Absent | NoSuperblock::Damaged) => newest(others),
-    };
-    let none = || AppError::usage(format!("{name} has no levelhead filesystem"));
-    let superblock = superblock.ok_or_else(none)?;
+            ),
+            NoSuperblock::Absent | NoSuperblock::Damaged => {
+                format!("{name} has no levelhead filesystem")
+            }
+        })
+    })?;
     if superblock.geometry.sectors > size.get() {
         let wanted = Sectors::new(superblock.geometry.sectors).bytes();
         let has = size.bytes();
@@ -83,6 +82,30 @@ pub(super) fn find_superblock(drive: &Arc<LoneDrive>, name: &str) -> Result<Supe
         )));
     }
     Ok(superblock)
+}
+
+/// The superblock with the highest generation, of those that the first one belongs to if that can be read.
+fn newest(
+    size: Sectors,
+    mut read: impl FnMut(Lba) -> Result<Superblock, NoSuperblock>,
+) -> Result<Superblock, NoSuperblock> {
+    let first = read(Lba::ZERO);
+    let elsewhere = match &first {
+        Ok(superblock) => superblock.geometry.superblocks()[1..].to_vec(),
+        Err(_) => places(size),
+    };
+    let within = elsewhere.into_iter().filter(|lba| lba.get() < size.get());
+    let mut found: Vec<Superblock> = within.filter_map(|lba| read(lba).ok()).collect();
+    let none = match first {
+        Ok(first) => {
+            found.retain(|other| other.identity == first.identity);
+            found.push(first);
+            NoSuperblock::Absent
+        }
+        Err(unknown @ NoSuperblock::Unknown { .. }) => return Err(unknown),
+        Err(none @ (NoSuperblock::Absent | NoSuperblock::Damaged)) => none,
+    };
+    found.into_iter().max_by_key(|superblock| superblock.generation).ok_or(none)
 }
 
 /// Where superblocks lie on a disk of this size, for each number of copies of metadata.

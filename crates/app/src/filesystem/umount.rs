@@ -1,16 +1,21 @@
 //! `levelhead fs umount`: takes a filesystem off its directory and waits until everything is on the disk.
+//!
+//! Whether everything is, two parties say: the program that answers, which is asked to sync first, and the superblock that it leaves
+//! when it ends, which says "clean" if nothing waits in the journal any more.
 
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use levelhead_fuse::sync;
 use levelhead_report::json;
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 use serde::Serialize;
 
 use super::points::{self, Point};
+use super::target::superblock_of;
 use crate::{AppError, Show};
 
 /// What unmounts for users that may not do so themselves.
@@ -23,52 +28,93 @@ pub struct Unmounted {
     pub directory: String,
     /// What it is on.
     pub target: String,
+    /// Whether everything that was written is there.
+    pub stored: bool,
+    /// If not, why.
+    pub why: Option<String>,
 }
 
-/// Unmounts what is mounted on a directory. Returns when the program that answered for it has gone.
+/// Unmounts what is mounted on a directory. Returns when the program that answered for it has gone; [`Unmounted::check`] says whether
+/// everything was stored.
 ///
 /// # Errors
 ///
 /// None of ours is mounted there, or something in it is open.
 pub fn umount(directory: &Path) -> Result<Unmounted, AppError> {
-    let Point { directory: point, source, .. } = points::ours_on(directory)?;
+    let point = points::ours_on(directory)?;
     // Opened before, so that what is waited for is what was mounted.
-    let lock = File::open(&source);
-    match unmount(&point, UnmountFlags::empty()) {
+    let mut lock = File::open(&point.source);
+    let synced = sync(&point.directory);
+    let Point { directory: shown, .. } = &point;
+    match unmount(shown, UnmountFlags::empty()) {
         Ok(()) => {}
-        Err(Errno::PERM) => by_helper(&point)?,
+        Err(Errno::PERM) => by_helper(shown, &["-u"])?,
         Err(Errno::BUSY) => {
-            return Err(AppError::usage(format!(
-                "{} is in use: a file in it is open, or a program's folder is there",
-                point.display()
-            )));
+            let sentence = "is in use: a file in it is open, or a program's folder is there";
+            let shown = shown.display();
+            return Err(match synced {
+                // It is said once.
+                Err(error) => AppError::trouble(format!(
+                    "{shown} {sentence}; and not everything that was written could be stored: {error}"
+                )),
+                Ok(_) => AppError::usage(format!("{shown} {sentence}")),
+            });
         }
         Err(errno) => {
-            return Err(AppError::trouble(format!("cannot unmount {}: {errno}", point.display())));
+            return Err(AppError::trouble(format!("cannot unmount {}: {errno}", shown.display())));
         }
     }
-    wait(lock, &source)?;
+    wait(&lock, &point.source)?;
+    let why = not_stored(synced, lock.as_mut().ok(), point.is_read_only);
+    let Point { directory, source, .. } = point;
     let shown = |path: PathBuf| path.display().to_string();
-    Ok(Unmounted { directory: shown(point), target: shown(source) })
+    Ok(Unmounted { directory: shown(directory), target: shown(source), stored: why.is_none(), why })
+}
+
+/// Why something that was written is not on the disk, if something is not.
+fn not_stored(
+    synced: std::io::Result<Option<()>>,
+    disk: Option<&mut File>,
+    is_read_only: bool,
+) -> Option<String> {
+    let is_asked = match synced {
+        Err(error) if error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()) => {
+            return Some("the program that answered for it had ended before".into());
+        }
+        Err(error) => return Some(format!("a sync fails: {error}")),
+        Ok(answer) => answer.is_some(),
+    };
+    if is_read_only && is_asked {
+        // Its superblock may be an older crash's.
+        return None;
+    }
+    match superblock_of(disk?) {
+        Some(superblock) if superblock.is_clean => None,
+        Some(_) => Some("it was not stopped cleanly".into()),
+        None => Some("its superblock cannot be read".into()),
+    }
 }
 
 /// Waits for the lock that the program holds until it ends.
-fn wait(lock: std::io::Result<File>, source: &Path) -> Result<(), AppError> {
-    let shared = lock.and_then(|lock| lock.lock_shared());
-    match shared {
-        Ok(()) => Ok(()),
-        // Its name is gone, and with it the way to its lock.
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(AppError::trouble(format!(
+fn wait(lock: &std::io::Result<File>, source: &Path) -> Result<(), AppError> {
+    let failed = |error: &std::io::Error| {
+        Err(AppError::trouble(format!(
             "it is unmounted, but it cannot be told when everything is on {}: {error}",
             source.display()
-        ))),
+        )))
+    };
+    match lock {
+        Ok(lock) => lock.lock_shared().or_else(|error| failed(&error)),
+        // Its name is gone, and with it the way to its lock.
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => failed(error),
     }
 }
 
-fn by_helper(point: &Path) -> Result<(), AppError> {
+/// Unmounts by a program that may do so for users who may not.
+pub(super) fn by_helper(point: &Path, flags: &[&str]) -> Result<(), AppError> {
     let mut command = Command::new(HELPER);
-    command.arg("-u").arg("--").arg(point).stdin(Stdio::null()).stdout(Stdio::null());
+    command.args(flags).arg("--").arg(point).stdin(Stdio::null()).stdout(Stdio::null());
     let ended = command.stderr(Stdio::piped()).output();
     let ended = ended.map_err(|error| {
         AppError::usage(format!(
@@ -82,9 +128,30 @@ fn by_helper(point: &Path) -> Result<(), AppError> {
     Err(AppError::usage(format!("{HELPER} does not unmount {}: {}", point.display(), said.trim())))
 }
 
+impl Unmounted {
+    /// That everything was stored.
+    ///
+    /// # Errors
+    ///
+    /// It was not: a sentence that says why.
+    pub fn check(&self) -> Result<(), AppError> {
+        let Some(why) = &self.why else { return Ok(()) };
+        Err(AppError::trouble(format!(
+            "{} is unmounted, but not everything that was written last is on {}: {why}; what was synced is there after the next mount",
+            self.directory, self.target
+        )))
+    }
+}
+
 impl Show for Unmounted {
     fn text(&self) -> String {
-        format!("{} is unmounted, everything is on {}\n", self.directory, self.target)
+        match self.stored {
+            true => {
+                format!("{} is unmounted, everything is on {}\n", self.directory, self.target)
+            }
+            // The error says it.
+            false => String::new(),
+        }
     }
 
     fn json(&self) -> String {

@@ -7,10 +7,11 @@ use std::sync::mpsc;
 use clap::{Args, Subcommand};
 use levelhead_app::filesystem::{
     CheckEnd, CheckFilesystem, CheckWhen, CodeWish, DamageFilesystem, DamageGroup, Depth, FileKind,
-    InspectFilesystem, InspectWhat, MakeFilesystem, Mount, MountOptions, PerGroup, Redundancy,
-    Repair, ScrubFilesystem, ScrubParts, SetKind, SystemLog, check_filesystem, damage_filesystem,
-    filesystem_status, inspect_filesystem, let_go, make_filesystem, mount, parse_setting,
-    scrub_filesystem, scrub_parts, set_kind, start_in_background, umount,
+    InspectFilesystem, InspectWhat, MakeFilesystem, Mount, MountHooks, MountOptions, PerGroup,
+    Redundancy, Repair, ScrubFilesystem, ScrubParts, SetKind, SystemLog, check_filesystem,
+    damage_filesystem, filesystem_status, inspect_filesystem, let_go, make_filesystem, mount,
+    parse_setting, scrub_filesystem, scrub_parts, set_kind, start_in_background, sync_filesystem,
+    umount,
 };
 use levelhead_app::{AppError, threads};
 use levelhead_host::words;
@@ -30,8 +31,10 @@ pub(crate) enum Options {
     Mkfs(Box<MkfsArgs>),
     /// Mount a filesystem under a directory, and return when it is there
     Mount(MountArgs),
-    /// Unmount a filesystem, and return when everything is on its disk
+    /// Unmount a filesystem, and return when everything is on its disk; exit code 1 if something could not be stored
     Umount(UmountArgs),
+    /// Make everything durable that was written to a mounted filesystem
+    Sync(SyncArgs),
     /// Show how a filesystem stands, mounted or not
     Status(StatusArgs),
     /// Say how a file is laid out, or the new files of a directory
@@ -92,7 +95,7 @@ pub(crate) struct MountArgs {
     /// The directory
     directory: PathBuf,
     /// How, separated by commas: ro, cache=SIZE (256MiB), writeback (the kernel joins small writes, and says late that the
-    /// disk is full), and what mount(8) knows: noexec, nosuid, nodev, noatime, ..
+    /// disk is full), and what mount(8) knows: noexec, noatime, ..; suid and dev let set-user-id programs and devices have an effect
     #[arg(long = "options", short, value_name = "OPTION,..")]
     options: Vec<String>,
     /// Stay until it is unmounted, and say on standard error what happens
@@ -107,6 +110,12 @@ pub(crate) struct MountArgs {
 pub(crate) struct UmountArgs {
     /// The directory on which it is mounted
     directory: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct SyncArgs {
+    /// The directory on which it is mounted, or any path below
+    path: PathBuf,
 }
 
 #[derive(Args)]
@@ -196,7 +205,12 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     match options {
         Options::Mkfs(args) => output.print(&make_filesystem(&args.ask())?),
         Options::Mount(args) => args.run(output),
-        Options::Umount(UmountArgs { directory }) => output.print(&umount(&directory)?),
+        Options::Umount(UmountArgs { directory }) => {
+            let unmounted = umount(&directory)?;
+            output.print(&unmounted)?;
+            unmounted.check()
+        }
+        Options::Sync(SyncArgs { path }) => output.print(&sync_filesystem(&path)?),
         Options::Scrub(ScrubArgs { target, only, rate }) => {
             let (stop, ask) = (stop_on_signals()?, ScrubFilesystem { target, parts: only, rate });
             output.print(&scrub_filesystem(&ask, &stop, progress::bars(output).as_ref())?)
@@ -311,11 +325,9 @@ impl MountArgs {
         let teller = threads::start("sentences", tell)?;
         // What a reader that has stopped has no room for is left out: files are not to wait for it.
         let on_event = Box::new(move |sentence: &str| drop(lines.try_send(sentence.to_owned())));
-        let ended = mount(
-            &ask,
-            &stop,
-            &mut |mounted| {
-                begun.note();
+        let hooks = MountHooks {
+            on_begin: &mut || begun.note(),
+            on_ready: &mut |mounted| {
                 // It is mounted all the same.
                 drop(output.print(mounted));
                 if lets_go {
@@ -323,7 +335,8 @@ impl MountArgs {
                 }
             },
             on_event,
-        );
+        };
+        let ended = mount(&ask, &stop, hooks);
         if lets_go {
             // What is said last comes to the log, too; it does not wait for a reader.
             drop(teller.join());

@@ -7,6 +7,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
+use crate::support::mounts::can_mount;
 use crate::support::{self, Shelf, command, levelhead, random, run, wait_until};
 
 /// A small filesystem.
@@ -54,15 +55,6 @@ impl Drop for Bed {
         command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
         drop(command.status());
     }
-}
-
-/// Whether filesystems can be mounted here; where not, says so loudly.
-fn can_mount() -> bool {
-    let can = Path::new("/dev/fuse").exists() && rustix::process::geteuid().is_root();
-    if !can {
-        eprintln!("SKIPPED: there is no /dev/fuse, or no right to mount: nothing was tested");
-    }
-    can
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::support::mounts::can_mount;
 use crate::support::{Shelf, levelhead, random};
 
 fn inspect(target: &str, args: &[&str]) -> Value {
@@ -103,15 +104,6 @@ fn new_filesystem_is_shown_as_it_was_made() {
     let copies = found["superblocks"].as_array().unwrap();
     let states: Vec<&str> = copies.iter().map(|copy| copy["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["damaged", "counts", "the same"]);
-}
-
-/// Whether filesystems can be mounted here; where not, says so loudly.
-fn can_mount() -> bool {
-    let can = Path::new("/dev/fuse").exists() && rustix::process::geteuid().is_root();
-    if !can {
-        eprintln!("SKIPPED: there is no /dev/fuse, or no right to mount: nothing was tested");
-    }
-    can
 }
 
 #[test]

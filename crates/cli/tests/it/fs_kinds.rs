@@ -1,8 +1,9 @@
 //! Files of kinds with forced zeroes, by the program: how they get their kind, and that they keep what they hold.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use crate::support::mounts::can_mount;
 use crate::support::{Shelf, command, levelhead, random};
 
 /// A filesystem that is unmounted when it is dropped.
@@ -46,14 +47,6 @@ impl Drop for Bed {
         command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
         drop(command.status());
     }
-}
-
-fn can_mount() -> bool {
-    let can = Path::new("/dev/fuse").exists() && rustix::process::geteuid().is_root();
-    if !can {
-        eprintln!("SKIPPED: no /dev/fuse, or not the superuser");
-    }
-    can
 }
 
 fn kind(path: &str) -> String {

@@ -8,6 +8,7 @@ mod fleet_hours;
 mod fs;
 mod fs_inspect;
 mod fs_kinds;
+mod fs_life;
 mod fs_replay;
 mod listen;
 mod peers;

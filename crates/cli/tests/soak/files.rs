@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::kills::kill_under_writers;
+use crate::support::mounts::{can_mount, mount_and_umount_at_once};
 use crate::support::{Ended, Shelf, command, is_there, levelhead, run};
 
 /// What fsx does, and how often: all that a file on Linux can be asked for, but posix_fallocate, of which it asks for nothing.
@@ -47,6 +48,9 @@ const FSX_OPERATIONS: u64 = 20_000;
 
 /// How often the program that answers is killed.
 const KILLS: u64 = 50;
+
+/// How often a mount is unmounted at once.
+const MOUNTS: u32 = 200;
 
 /// What passes there: on ext4 one more does, that wants to know how many links a file may have. glibc says 127 for FUSE
 /// whatever it is, and the test is skipped.
@@ -123,14 +127,6 @@ fn has_suite(program: &str) -> bool {
 
 fn skip(what: &str) {
     eprintln!("SKIPPED: {what} is not there");
-}
-
-fn can_mount() -> bool {
-    let can = Path::new("/dev/fuse").exists() && rustix::process::geteuid().is_root();
-    if !can {
-        eprintln!("SKIPPED: there is no /dev/fuse, or no right to mount: nothing was tested");
-    }
-    can
 }
 
 #[track_caller]
@@ -271,5 +267,9 @@ fn soak_files() {
             format!("{KILLS} times, {promises} syncs, nothing lost")
         });
     }
+    table.run("mount, umount", WAYS[0].name, || {
+        mount_and_umount_at_once(MOUNTS);
+        format!("{MOUNTS} times clean, and after kill -9")
+    });
     eprintln!("\nchecked after each, and clean:\n\n{}", table.0.join("\n"));
 }

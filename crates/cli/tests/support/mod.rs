@@ -7,6 +7,7 @@
 #![allow(dead_code, reason = "every test file uses another part")]
 
 pub(crate) mod book;
+pub(crate) mod mounts;
 pub(crate) mod root;
 pub(crate) mod watching;
 

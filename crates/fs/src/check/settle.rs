@@ -53,7 +53,7 @@ pub(super) fn settle(
                 Action::Event(Event::ReadOnly { .. }) if settled == Settled::Done => {
                     settled = Settled::Broken;
                 }
-                Action::Event(_) | Action::Reply { .. } => {}
+                Action::Event(_) | Action::Invalidate { .. } | Action::Reply { .. } => {}
             }
         }
         if inside.is_empty() {

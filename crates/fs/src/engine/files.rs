@@ -214,6 +214,7 @@ impl Filesystem {
         self.dirty -= (before - file.pages.len()) as u64;
         (file.size, file.modified) = (None, None);
         (file.version, file.error) = (file.version + 1, Some(errno));
+        self.not_written = Some(errno);
         self.actions.push_back(Action::Event(Event::NotWritten { inode }));
     }
 

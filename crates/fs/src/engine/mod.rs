@@ -30,6 +30,8 @@ mod flush;
 mod job;
 mod jobs;
 mod journal;
+#[cfg(test)]
+mod life_cycle_tests;
 mod mounting;
 mod places;
 mod plan;
@@ -94,6 +96,10 @@ pub struct Filesystem {
     superblock: Superblock,
     settings: Settings,
     phase: Phase,
+    /// Whether it is to be unmounted, as soon as its phase allows that.
+    is_leaving: bool,
+    /// Why something that was written is lost, until a sync of all files has said so.
+    not_written: Option<Errno>,
     /// The time of day that a request has named last: its own jobs have it from there.
     day: crate::format::inode::Moment,
     cache: Cache,
@@ -107,8 +113,6 @@ pub struct Filesystem {
     files: Files,
     /// Those of them that may have something that is in no transaction.
     touched: BTreeSet<u64>,
-    /// How many of them are being brought into one.
-    flushing: u64,
     jobs: BTreeMap<JobId, Job>,
     ready: VecDeque<JobId>,
     /// Jobs that wait until a transaction can take them.
@@ -151,6 +155,10 @@ pub struct Filesystem {
     free: Option<u64>,
     /// When the running transaction is to be committed.
     commit_at: Option<Instant>,
+    /// When it is if nothing is changed until then.
+    idle_at: Option<Instant>,
+    /// Whether that is under way.
+    is_syncing: bool,
     settling: Settling,
     spares: Spares,
     /// When it moved last.
@@ -169,6 +177,16 @@ enum Phase {
     Unmounted,
     /// The disk does not do what it should: nothing is written any more.
     Broken(Failure),
+}
+
+/// How an unmount has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Everything that was written is in its place, and the superblocks say so.
+    Clean,
+    /// Something that was written is not on the disk: the disk has not stored what it should, or had no room for it. What was synced is
+    /// there after the next mount.
+    NotStored,
 }
 
 /// What a command is for, and what it touches.
@@ -285,13 +303,14 @@ impl Filesystem {
             sectors: SectorCache::new((settings.cache.get() / 4).max(2) as usize),
             codes: Codes::default(),
             phase: Phase::Mounting(Box::default()),
+            is_leaving: false,
+            not_written: None,
             day: crate::format::inode::Moment::default(),
             lost: BTreeSet::new(),
             recent: Recent::default(),
             freed: Vec::new(),
             files: Files::default(),
             touched: BTreeSet::new(),
-            flushing: 0,
             jobs: BTreeMap::new(),
             ready: VecDeque::new(),
             stalled: Vec::new(),
@@ -323,6 +342,8 @@ impl Filesystem {
             page_cost: page_cost(&superblock),
             free: None,
             commit_at: None,
+            idle_at: None,
+            is_syncing: false,
             settling: Settling::default(),
             spares: Spares::default(),
             moved_at: now,
@@ -340,6 +361,13 @@ impl Filesystem {
 
     /// Something is asked for.
     pub fn handle_request(&mut self, now: Instant, request: Request) {
+        if matches!(self.phase, Phase::Closing(_) | Phase::Unmounted) {
+            // Nothing is done any more: it comes too late.
+            return self.reply(request.id, Answer::Failed(Errno::Io));
+        }
+        if request.what.changes() {
+            self.idle_at = Some(now + self.settings.commit_idle);
+        }
         self.day = self.day.max(request.now);
         let id = self.new_job(Job::Request(Box::new(Asking::new(request))));
         self.ready.push_back(id);
@@ -395,7 +423,7 @@ impl Filesystem {
             // What was due when it moved last waits for the disk, or for what is due later.
             Phase::Mounted => {
                 let due = [
-                    self.commit_at,
+                    self.commit_due(),
                     self.settling.deadline(),
                     self.deferred.deadline(),
                     self.rewriting.deadline(),
@@ -412,18 +440,31 @@ impl Filesystem {
         self.actions.pop_front()
     }
 
-    /// Brings everything to its place, and says on the disk that it is there. No request may be under way or come any more.
+    /// Brings everything to its place, and says on the disk that it is there; a mount that is under way is completed first. Requests
+    /// that come before everything is in its place are answered; those that come later fail.
     pub fn unmount(&mut self, now: Instant) {
-        if matches!(self.phase, Phase::Mounted) {
-            self.phase = Phase::Unmounting;
-        }
+        self.is_leaving = true;
         self.advance(now);
     }
 
-    /// Whether that is done: nothing is inside the disk.
+    /// How that has ended, once nothing is inside the disk.
+    pub fn ended(&self) -> Option<Ended> {
+        if !self.subs.is_empty() {
+            return None;
+        }
+        let has_stored = match self.phase {
+            Phase::Unmounted => self.not_written.is_none(),
+            Phase::Broken(_) => self.settings.mode == MountMode::ReadOnly,
+            Phase::Mounting(_) | Phase::Mounted | Phase::Unmounting | Phase::Closing(_) => {
+                return None;
+            }
+        };
+        Some(if has_stored { Ended::Clean } else { Ended::NotStored })
+    }
+
+    /// Whether it has ended, one way or the other.
     pub fn is_unmounted(&self) -> bool {
-        let is_over = matches!(self.phase, Phase::Unmounted | Phase::Broken(_));
-        is_over && self.subs.is_empty()
+        self.ended().is_some()
     }
 
     /// How it stands.
@@ -467,13 +508,16 @@ impl Filesystem {
     /// Does whatever can be done now.
     fn advance(&mut self, now: Instant) {
         self.moved_at = self.moved_at.max(now);
+        if self.is_leaving && matches!(self.phase, Phase::Mounted) {
+            self.phase = Phase::Unmounting;
+        }
         for round in 0_u32.. {
             self.release_freed();
             let mut moved = [false; 9];
             moved[0] = self.unstall();
             if matches!(self.phase, Phase::Mounted | Phase::Unmounting | Phase::Broken(_)) {
                 moved[1] = self.run_jobs(now);
-                moved[2] = self.flush_on(now);
+                moved[2] = self.flush_on();
                 moved[3] = self.commit_on(now);
                 moved[4] = self.place_on(now);
                 moved[5] = self.settle_on();

@@ -21,7 +21,6 @@ use super::reencode::{Sources, Way};
 use super::stale::{Due, InPlace, Placing, StaleExtent};
 use super::unwritable::Stored;
 use super::{Attempted, Failure, Filesystem, Phase, Purpose, SubId};
-use crate::format::extent::CodingExtent;
 use crate::settings::RedundancyComes;
 use crate::sums::sum_of;
 

@@ -520,7 +520,7 @@ impl Filesystem {
 
     /// Whether a coding extent's places are being written, and that will end.
     fn is_being_placed(&self, extent: &CodingExtent) -> bool {
-        !matches!(self.phase, Phase::Broken) && self.stale.is_being_written(extent.lba)
+        !matches!(self.phase, Phase::Broken(_)) && self.stale.is_being_written(extent.lba)
     }
 
     /// The places of a coding extent are written, or it is there no more, or no place will be written any more: those who wait for that

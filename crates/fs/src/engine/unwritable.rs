@@ -48,7 +48,9 @@ impl Stored {
         match (&reply.outcome, extent) {
             (outcome, _) if outcome.is_good() => Self::All,
             (Outcome::Done { .. }, Some(extent)) => Self::Without(failed_in(extent, reply)),
-            (Outcome::Done { .. } | Outcome::Refused | Outcome::Gone, _) => Self::Nothing,
+            (Outcome::Done { .. } | Outcome::Refused | Outcome::Unreachable | Outcome::Gone, _) => {
+                Self::Nothing
+            }
         }
     }
 

@@ -12,6 +12,7 @@ use super::job::{Asking, Job, JobId, PAGE, later};
 use super::plan::{Plan, zero_page};
 use super::room::DIRTY_MAX;
 use super::{Attempted, Filesystem};
+use crate::action::Action;
 use crate::attempt::Stop;
 use crate::format::inode::FileKind;
 use crate::ops::attributes::{Giver, check_size};
@@ -206,6 +207,7 @@ impl Filesystem {
             attempt.set_inode(number, &inode)
         });
         let _ = attempted; // Its units have just been in memory.
+        self.actions.push_back(Action::Invalidate { inode: number });
     }
 
     /// Changes pages in memory; those that are changed in part and are on the disk alone are read first.

@@ -132,8 +132,13 @@ fn without_rights(inode: &Inode, giver: Giver) -> u32 {
         return inode.mode;
     }
     let mode = inode.mode & !mode::SETUID;
-    // Without the right to be run by its group the bit means something else.
-    if mode & 0o010 != 0 { mode & !mode::SETGID } else { mode }
+    let keeps_group = match giver {
+        // Without the right to be run by its group the bit means something else, and is the group's own: Linux takes it from those outside
+        // it. A caller's other groups are not known here: one of them is outside, too.
+        Giver::Writer(caller) => mode & 0o010 == 0 && caller.gid == inode.gid,
+        Giver::OfAnother => mode & 0o010 == 0,
+    };
+    if keeps_group { mode } else { mode & !mode::SETGID }
 }
 
 /// Whether a file may have this size.

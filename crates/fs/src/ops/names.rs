@@ -38,11 +38,13 @@ pub(crate) struct Unnamed {
 }
 
 impl Attempt<'_> {
-    /// The inode of a name.
+    /// The inode of a name. "." is an inode itself, also that of a file: so a file handle is opened (open_by_handle_at(2), NFS).
     pub(crate) fn lookup(&mut self, named: &Named) -> Result<Attributes, Stop> {
+        if named.name == b"." {
+            return self.attributes(named.parent);
+        }
         let directory = self.directory(named.parent)?;
         let number = match named.name.as_slice() {
-            b"." => named.parent,
             b".." => directory.parent,
             name => self.entry(named.parent, &directory, name)?.entry.inode,
         };

@@ -10,13 +10,26 @@ use super::*;
 use crate::gate::Gate;
 
 /// A core that does what inodes say, and counts.
-#[derive(Default)]
 struct Fake {
     actions: Vec<Action>,
     deadline: Option<Instant>,
     waiting: Vec<RequestId>,
     is_unmounted: bool,
+    end: levelhead_fs::Ended,
     timeouts: Arc<AtomicU64>,
+}
+
+impl Default for Fake {
+    fn default() -> Self {
+        Self {
+            actions: Vec::new(),
+            deadline: None,
+            waiting: Vec::new(),
+            is_unmounted: false,
+            end: levelhead_fs::Ended::Clean,
+            timeouts: Arc::default(),
+        }
+    }
 }
 
 /// What the fake makes of a request for an inode's attributes.
@@ -72,8 +85,8 @@ impl Core for Fake {
         self.is_unmounted = true;
     }
 
-    fn is_unmounted(&self) -> bool {
-        self.is_unmounted
+    fn ended(&self) -> Option<levelhead_fs::Ended> {
+        self.is_unmounted.then_some(self.end)
     }
 
     fn status(&self) -> Status {
@@ -94,7 +107,8 @@ impl Bed {
 
     fn over(core: Fake, service: Arc<dyn BlockService>) -> Self {
         let (on_event, begun) = (Box::new(|_| {}), time::Instant::now());
-        let driver = Driver::new(Parts { core, service, on_event, begun });
+        let on_invalidate = Box::new(|_| {});
+        let driver = Driver::new(Parts { core, service, on_event, on_invalidate, begun });
         let gate = Gate::new(Arc::clone(&driver) as Arc<dyn Inputs>);
         Self { gate, thread: std::thread::spawn(move || driver.run()) }
     }
@@ -149,6 +163,12 @@ fn requests_end_before_the_core_is_told_to_unmount() {
     assert_eq!(bed.leave(), Ended::InOrder);
     assert_eq!(late.recv(), Ok(Answer::Done));
     assert!(later.recv().is_ok());
+}
+
+#[test]
+fn core_that_has_not_stored_everything_has_not_ended_in_order() {
+    let bed = Bed::start(Fake { end: levelhead_fs::Ended::NotStored, ..Fake::default() });
+    assert_eq!(bed.leave(), Ended::NotStored);
 }
 
 #[test]

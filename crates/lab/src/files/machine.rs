@@ -173,7 +173,7 @@ impl Machine {
                 },
                 Action::Event(Event::Repaired { lba }) => drop(self.disk.rewritten.insert(lba)),
                 // A sector that wants retries may fail right after it was written anew, by chance.
-                Action::Event(Event::Worn { .. }) => {}
+                Action::Event(Event::Worn { .. }) | Action::Invalidate { .. } => {}
                 Action::Event(Event::Unwritable { lba }) if self.disk.unwritable.contains(&lba) => {
                 }
                 Action::Event(event) if self.start.is_damaged => {

@@ -315,7 +315,7 @@ impl Mounted {
                     let before = self.answers.insert(id, answer);
                     assert!(before.is_none(), "{id:?} has two answers");
                 }
-                Action::Event(_) => {}
+                Action::Event(_) | Action::Invalidate { .. } => {}
             }
         }
         while self.disk.has_room()

@@ -2,7 +2,7 @@ use super::*;
 use crate::bed::Bed;
 use crate::ops::extended::CAPABILITY;
 use crate::ops::values::KIND;
-use crate::request::{Answer, Attributes, Caller, Changes, Named, Setting, What};
+use crate::request::{Allocation, Answer, Attributes, Caller, Changes, Named, Setting, What};
 
 /// A list of tags, permissions and ids.
 fn value(entries: &[(u16, u16, u32)]) -> Vec<u8> {
@@ -174,6 +174,55 @@ fn writing_and_giving_away_take_rights_from_a_program() {
         assert_eq!(bed.get(inode, CAPABILITY), Answer::Failed(Errno::NoData), "{at}");
         assert_eq!(bed.get(inode, b"user.other"), Answer::Bytes(b"kept".to_vec()));
     }
+}
+
+/// Of a program with set-group-id, a file whose group may not run it, and a file without such rights: what a write leaves, and that who
+/// caches attributes hears of it before the answer.
+#[test]
+fn rights_that_a_write_takes_are_gone_from_caches_and_the_group_may_keep_its_own() {
+    let [user, of_group] = [Caller { uid: 7, gid: 7 }, Caller { uid: 7, gid: 0 }];
+    let mut bed = Bed::new(20_000, 1);
+    let root = bed.fs.root();
+    for (at, (caller, before, after)) in [
+        (user, 0o6744, 0o744),
+        (user, 0o2666, 0o666),
+        (of_group, 0o2666, 0o2666),
+        (of_group, 0o2676, 0o676),
+        (user, 0o666, 0o666),
+        (Caller { uid: 0, gid: 0 }, 0o6777, 0o6777),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let write = |inode| What::Write { inode, offset: 0, bytes: vec![1; 9], appends: false };
+        let how = Allocation::Extend;
+        let allocate = |inode| What::Allocate { inode, offset: 0, count: 9, how };
+        let ways: [(&str, &dyn Fn(u64) -> What); 2] =
+            [("written", &write), ("allocated", &allocate)];
+        for (name, what) in ways {
+            let name = format!("{name} {at}");
+            let file = bed.make_in(root, name.as_bytes(), mode::FILE | before, 0).inode;
+            bed.run_as(caller, what(file));
+            assert_eq!(bed.mode(file), after, "{name}");
+            let invalidated = std::mem::take(&mut bed.invalidated);
+            assert_eq!(invalidated == [file], before != after, "{name}: {invalidated:?}");
+        }
+    }
+}
+
+/// As the kernel asks for what a file handle names.
+#[test]
+fn dot_is_the_inode_itself_also_of_a_file() {
+    let mut bed = Bed::new(20_000, 1);
+    let root = bed.fs.root();
+    let file = bed.make_in(root, b"file", mode::FILE | 0o644, 0).inode;
+    for inode in [root, file] {
+        let name = Named { parent: inode, name: b".".to_vec() };
+        let Answer::Entry(found) = bed.run(What::Lookup(name)) else { panic!("it is there") };
+        assert_eq!(found.inode, inode);
+    }
+    let above = Named { parent: file, name: b"..".to_vec() };
+    assert_eq!(bed.run(What::Lookup(above)), Answer::Failed(Errno::NotDirectory));
 }
 
 #[test]

@@ -70,7 +70,7 @@ impl Mounted {
                 match action {
                     Action::Submit(submit) => self.inside.push_back(submit),
                     Action::Reply { answer, .. } => self.answers.push(answer),
-                    Action::Event(_) => {}
+                    Action::Event(_) | Action::Invalidate { .. } => {}
                 }
             }
             if is_done(self) {
