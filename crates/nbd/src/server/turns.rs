@@ -255,7 +255,8 @@ mod tests {
                 finish(result);
             }
         }
-        assert_eq!(order, [1, 2, 1, 2, 1], "TU2");
+        // At most as many others as are under way come between two pieces of one connection.
+        assert_eq!(order, [1, 2, 1, 1, 2, 1], "TU2");
         assert_eq!(*ends.lock().unwrap(), [(2, true)]);
     }
 
