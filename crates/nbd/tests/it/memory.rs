@@ -85,7 +85,7 @@ fn client_that_takes_no_answers_gives_back_what_others_wait_for() {
     // More than any socket buffers.
     let bytes_max = 16 * MIB as usize;
     let stall_max = Duration::from_millis(100);
-    let bounds = Bounds { bytes_max, stall_max, ..Bounds::default() };
+    let bounds = Bounds { bytes_max, stall_max, hold_max: LONG, ..Bounds::default() };
     let served = Served::bounded(vec![export(memory(4096))], bounds);
     let mut greedy = served.raw().impatient();
     greedy.go(&[]);
