@@ -24,7 +24,7 @@
 //!
 //! [`BlockService::submit`] has many requests in flight; [`BlockDevice::run`] waits for a batch.
 //! [`adapter`] leads from each to the other, [`conformance`] runs on both, [`faulty`] and
-//! [`crash`] are decorators that misbehave on purpose.
+//! [`crash`] are decorators that misbehave on purpose. [`semaphore`] bounds what callers have in flight.
 
 #![forbid(unsafe_code)]
 
@@ -38,6 +38,7 @@ mod health;
 mod memory;
 mod names;
 mod request;
+pub mod semaphore;
 mod silent;
 
 pub use buf::{Buf, Pool};

@@ -19,13 +19,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::{self, Duration, SystemTime};
 
+use levelhead_block::semaphore::Permit;
 use levelhead_block::{
     BlockService, Command, Payload, Pool, Reply, Request as BlockRequest, RequestId,
 };
 use levelhead_fs::{Action, Answer, Errno, Event, Filesystem, Request, Status, SubId, Submit};
 use levelhead_units::{Instant, Sectors};
 
-use crate::gate::{Ask, Input, Inputs, Share, Told};
+use crate::gate::{Ask, Input, Inputs, Told};
 use crate::{status, translate};
 
 /// Inputs that are handled before the answers to them are given.
@@ -170,7 +171,7 @@ struct Watch {
 struct Client {
     told: Told,
     /// Given back with the answer.
-    share: Share,
+    share: Option<Permit>,
 }
 
 /// All of them, by their requests.
@@ -193,7 +194,7 @@ impl Clients {
 struct Due {
     told: Told,
     answer: Answer,
-    _share: Option<Share>,
+    _share: Option<Permit>,
 }
 
 impl<C: Core + 'static> Inputs for Driver<C> {
@@ -310,7 +311,7 @@ impl<C: Core + 'static> Driver<C> {
                 Action::Reply { id, answer } => {
                     let client = clients.waiting.remove(&id);
                     let Client { told, share } = client.expect("FU1: a request is answered once");
-                    due.push(Due { told, answer, _share: Some(share) });
+                    due.push(Due { told, answer, _share: share });
                 }
                 Action::Invalidate { inode } => on_invalidate(inode),
                 Action::Event(event) => on_event(event),
@@ -366,7 +367,7 @@ impl<C: Core> Seat<C> {
                 let day = translate::moment(SystemTime::now());
                 core.handle_request(now, Request { id, caller, now: day, what });
             }
-            (Input::Ask(Ask { told, share, .. }), _) => due.push(Due::failed(told, Some(share))),
+            (Input::Ask(Ask { told, share, .. }), _) => due.push(Due::failed(told, share)),
             (Input::Status(told), state) => due.push(match state.core() {
                 Some(core) => {
                     let text = status::text(&core.status());
@@ -415,7 +416,7 @@ impl<C: Core> Seat<C> {
             other @ (State::Broken(_) | State::Over) => self.state = other,
         }
         let waiting = self.clients.waiting.drain();
-        due.extend(waiting.map(|(_, Client { told, share })| Due::failed(told, Some(share))));
+        due.extend(waiting.map(|(_, Client { told, share })| Due::failed(told, share)));
     }
 
     fn end(&mut self, ended: Ended) {
@@ -438,7 +439,7 @@ impl<C> State<C> {
 }
 
 impl Due {
-    fn failed(told: Told, share: Option<Share>) -> Self {
+    fn failed(told: Told, share: Option<Permit>) -> Self {
         Self { told, answer: Answer::Failed(Errno::Io), _share: share }
     }
 }

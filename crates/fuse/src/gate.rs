@@ -1,8 +1,9 @@
 //! What lies between the kernel's threads and the driver, and a bound on what waits behind it.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 
 use levelhead_block::Reply;
+use levelhead_block::semaphore::{Class, Limit, Permit, Semaphore, Weight};
 use levelhead_fs::{Answer, Caller, SubId, What};
 
 /// The most bytes of requests that wait for their answers: 64 MiB.
@@ -40,7 +41,8 @@ pub(crate) struct Ask {
     pub(crate) caller: Caller,
     pub(crate) what: What,
     pub(crate) told: Told,
-    pub(crate) share: Share,
+    /// What it takes of the bound until its answer is given; one without an answer takes nothing.
+    pub(crate) share: Option<Permit>,
 }
 
 /// Where inputs go.
@@ -56,56 +58,30 @@ pub(crate) trait Inputs: Send + Sync {
 #[derive(Clone)]
 pub(crate) struct Gate {
     inputs: Arc<dyn Inputs>,
-    waiting: Arc<Waiting>,
-}
-
-#[derive(Default)]
-struct Waiting {
-    bytes: Mutex<usize>,
-    fewer: Condvar,
-}
-
-/// What a request takes of the bound until this is dropped.
-pub(crate) struct Share {
-    waiting: Arc<Waiting>,
-    bytes: usize,
+    waiting: Arc<Semaphore>,
 }
 
 impl Gate {
     pub(crate) fn new(inputs: Arc<dyn Inputs>) -> Self {
-        Self { inputs, waiting: Arc::default() }
+        let limit = Weight { requests: u32::MAX, bytes: WAITING_MAX as u64 };
+        Self { inputs, waiting: Semaphore::new(Limit::of(limit)) }
     }
 
     /// Hands a request to the driver once there is room for it, FU4.
     pub(crate) fn ask(&self, caller: Caller, what: What, told: Told) {
-        let share = self.take(REQUEST + payload(&what));
+        let weight = Weight::request((REQUEST + payload(&what)) as u64);
+        let share = self.waiting.enter(weight, Class::Read);
         self.inputs.send(Input::Ask(Ask { caller, what, told, share }));
     }
 
     /// The same of a request that no answer follows, without waiting, by what gives an answer.
     pub(crate) fn tell(&self, caller: Caller, what: What) {
-        let share = Share { waiting: Arc::clone(&self.waiting), bytes: 0 };
-        self.inputs.put(Input::Ask(Ask { caller, what, told: Box::new(drop), share }));
+        self.inputs.put(Input::Ask(Ask { caller, what, told: Box::new(drop), share: None }));
     }
 
     /// Hands on what is no request.
     pub(crate) fn send(&self, input: Input) {
         self.inputs.send(input);
-    }
-
-    fn take(&self, bytes: usize) -> Share {
-        let Waiting { bytes: taken, fewer } = &*self.waiting;
-        let taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let has_room = fewer.wait_while(taken, |taken| *taken >= WAITING_MAX);
-        *has_room.unwrap_or_else(PoisonError::into_inner) += bytes;
-        Share { waiting: Arc::clone(&self.waiting), bytes }
-    }
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        *self.waiting.bytes.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
-        self.waiting.fewer.notify_all();
     }
 }
 
@@ -170,13 +146,13 @@ mod tests {
             }
         });
         let mut held = Vec::new();
-        // 63 MiB and what the requests take are less than the bound, one more is not.
-        while held.len() < 64 {
+        // 63 MiB and what the requests take are less than the bound, with one more it is past.
+        while held.len() < 63 {
             held.push(inputs.recv().unwrap());
         }
         assert!(inputs.try_recv().is_err(), "FU4");
         held.clear();
-        assert_eq!(inputs.iter().count(), 6);
+        assert_eq!(inputs.iter().count(), 7);
         asked.join().unwrap();
     }
 }

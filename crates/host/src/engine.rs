@@ -45,6 +45,7 @@ use levelhead_array::{
     Action, Answer, Array, ArrayEvent, BufId, Deliver, DriveEvent, Ending, Event, EventKind,
     RequestId, SubId, Submit, Sums,
 };
+use levelhead_block::semaphore::Semaphore;
 use levelhead_block::{Command, Data, Outcome, Payload, Piece, Pool, Reply, Request};
 use levelhead_bytes::Buffers;
 use levelhead_erasure::Measured;
@@ -58,7 +59,6 @@ use self::replacing::{Comeback, Ready};
 use crate::clock::ServerTime;
 use crate::error::HostError;
 use crate::event_log::{EventLog, LostMember, NumberedEvent};
-use crate::gate::Gate;
 use crate::requests::{Latencies, Pending};
 use crate::seat::{Backend, Seat};
 
@@ -118,7 +118,7 @@ pub(crate) struct Parts {
     pub(crate) seats: Vec<Seat>,
     /// The drives in these seats that are the engine's own.
     pub(crate) own: Own,
-    pub(crate) gate: Arc<Gate>,
+    pub(crate) gate: Arc<Semaphore>,
     /// Where the ends of commands come in.
     pub(crate) inputs: Inlet<Input>,
     /// Where others read what happens.
@@ -165,7 +165,7 @@ pub struct Engine {
 }
 
 /// Lets everybody go who waits for an engine that has ended, however it ended.
-struct OpenAtEnd(Arc<Gate>, Arc<EventLog>);
+struct OpenAtEnd(Arc<Semaphore>, Arc<EventLog>);
 
 impl Drop for OpenAtEnd {
     fn drop(&mut self) {

@@ -3,11 +3,10 @@
 
 use std::collections::VecDeque;
 
+use levelhead_block::semaphore::Permit;
 use levelhead_block::{Command, Data, Done, Outcome, Reply};
 use levelhead_stats::Summary;
 use levelhead_units::{Instant, Nanos};
-
-use crate::gate::Permit;
 
 /// How many latencies are kept.
 const LATENCIES: usize = 4_096;

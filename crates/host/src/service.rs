@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use levelhead_array::{
     Array, Budget, Content, HostOrder, JournalSettings, Patience, Policy, Settings, VerifySettings,
 };
+use levelhead_block::semaphore::{Class, Semaphore, Weight};
 use levelhead_block::{BlockService, Done, Request};
 use levelhead_bytes::Buffers;
 use levelhead_drive::QUEUE_DEPTH_MAX;
@@ -33,7 +34,7 @@ use crate::engine::replacing::Comeback;
 use crate::engine::{Engine, Input, OnEvent, Order, Parts};
 use crate::error::{HostError, fail};
 use crate::event_log::{EventLog, EventsSince};
-use crate::gate::{Asker, Bound, Gate, Kind};
+use crate::gate::Bound;
 use crate::launch::{Doubles, Launch, Launched};
 use crate::member::MemberSpec;
 use crate::replacing::{self, Opening, Take};
@@ -89,7 +90,7 @@ struct Inner {
     /// What drives are set to work with.
     launch: Launch,
     stamps: Stamps,
-    gate: Arc<Gate>,
+    gate: Arc<Semaphore>,
     log: Arc<EventLog>,
     inputs: Inlet<Input>,
     engine: ThreadId,
@@ -120,7 +121,7 @@ impl Assembled {
         }
         let clock = Clock::start();
         let launch = Launch { window, io: options.io, clock, fast_fail: options.fast_fail };
-        let gate = Arc::new(Gate::new(options.bound));
+        let gate = Semaphore::new(options.bound.limit());
         let settings = Settings {
             spec: self.spec(),
             area: self.assembly.area.clone(),
@@ -416,10 +417,12 @@ impl Inner {
 
     /// Sends a request that is no larger than a piece.
     fn send(&self, request: Request, done: Done) {
-        let asker = if self.is_engine() { Asker::MustGoOn } else { Asker::MayWait };
         let submitted = self.stamps.now();
-        let kind = if request.command.is_write() { Kind::Change } else { Kind::Look };
-        let permit = self.gate.enter(request.command.payload(), kind, asker);
+        let class = if request.command.is_write() { Class::Change } else { Class::Read };
+        let weight = Weight::request(request.command.payload().bytes().get());
+        // The engine itself makes the room.
+        let entered = if self.is_engine() { None } else { self.gate.enter(weight, class) };
+        let permit = entered.unwrap_or_else(|| self.gate.force(weight, class));
         let pending = Pending::new(request.command, submitted, done, permit);
         // An engine that has ended drops the request, and that answers it.
         drop(self.inputs.send(Input::Request(request, pending)));

@@ -4,13 +4,16 @@
 //!
 //! - H1. A connection carries one request and is closed after its answer. From its beginning on it has
 //!   [`REQUEST_MAX`] for the request's head, and from then on [`ANSWER_MAX`] to take the answer, besides what the source takes.
-//! - H2. At most [`CLIENTS_MAX`] connections at a time; one more gets a short refusal, if it takes that at once.
+//! - H2. At most [`CLIENTS_MAX`] requests are answered at a time; one more gets a short refusal. At most
+//!   [`WAITING_MAX`] other connections are open: those without a whole request, and those that have their answer. One
+//!   more drops the oldest of them from the address that has most, so that one who opens ever more drops its own.
 //! - H3. What a client sends is held up to [`HEAD_MAX`] bytes.
 //! - H4. Stopping waits for no client: for the source alone, if it is being asked.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -18,8 +21,14 @@ use std::time::{Duration, Instant};
 use crate::request::{Asked, HEAD_MAX, Page, Refusal, end_of_head, parse};
 use crate::{Address, Exposition, Family, Format};
 
-/// Connections at a time.
+/// Requests that are answered at a time.
 const CLIENTS_MAX: usize = 16;
+
+/// Connections at a time of which nothing is answered.
+const WAITING_MAX: usize = 64;
+
+/// Threads at a time: those of these, and of those that were dropped and have yet to end.
+const THREADS_MAX: usize = CLIENTS_MAX + 2 * WAITING_MAX;
 
 /// How long a request's head may take to come, all of it.
 const REQUEST_MAX: Duration = Duration::from_secs(5);
@@ -114,52 +123,118 @@ fn accept(listener: &TcpListener, source: &Arc<Source>, stopping: &AtomicBool) {
             return;
         }
         match accepted {
-            Ok((stream, _)) => clients.welcome(stream, source),
+            Ok((stream, peer)) => clients.welcome(stream, peer.ip().to_canonical(), source),
             Err(_) => thread::sleep(ACCEPT_PAUSE),
         }
     }
 }
 
-/// Those who ask, each on a thread of its own.
+/// Those who are connected, each with a thread of its own; the oldest first.
 #[derive(Default)]
-struct Clients(Vec<Client>);
+struct Clients {
+    all: Vec<Client>,
+    /// How many requests are answered.
+    answering: Arc<AtomicUsize>,
+}
 
 struct Client {
     stream: Arc<Mutex<Option<TcpStream>>>,
+    address: IpAddr,
+    state: Arc<State>,
     thread: JoinHandle<()>,
 }
 
+/// How far a client is.
+#[derive(Default)]
+struct State {
+    is_answered: AtomicBool,
+    is_dropped: AtomicBool,
+}
+
+/// A place among those who are answered, until it is dropped.
+struct Slot<'a> {
+    answering: &'a AtomicUsize,
+    state: &'a State,
+}
+
+impl<'a> Slot<'a> {
+    /// None if there are [`CLIENTS_MAX`].
+    fn take(answering: &'a AtomicUsize, state: &'a State) -> Option<Self> {
+        let more = |count| (count < CLIENTS_MAX).then_some(count + 1);
+        answering.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        state.is_answered.store(true, Ordering::Relaxed);
+        Some(Self { answering, state })
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        self.state.is_answered.store(false, Ordering::Relaxed);
+        self.answering.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Client {
+    fn is_waiting(&self) -> bool {
+        let State { is_answered, is_dropped } = &*self.state;
+        !is_answered.load(Ordering::Relaxed) && !is_dropped.load(Ordering::Relaxed)
+    }
+}
+
 impl Clients {
-    fn welcome(&mut self, stream: TcpStream, source: &Arc<Source>) {
-        self.0.retain(|client| !client.thread.is_finished());
-        if self.0.len() >= CLIENTS_MAX {
+    fn welcome(&mut self, stream: TcpStream, address: IpAddr, source: &Arc<Source>) {
+        self.all.retain(|client| !client.thread.is_finished());
+        if self.all.len() >= THREADS_MAX {
             turn_away(&stream);
             return;
         }
+        self.make_room();
         let Ok(own) = stream.try_clone() else { return };
         let (held, source) = (Arc::new(Mutex::new(Some(own))), Arc::clone(source));
-        let shared = Arc::clone(&held);
+        let (shared, state) = (Arc::clone(&held), Arc::new(State::default()));
+        let (its, answering) = (Arc::clone(&state), Arc::clone(&self.answering));
         let talk = move || {
             // A client that has left, or takes too long, hears no more.
-            drop(converse(&stream, &source));
+            drop(converse(&stream, &source, || Slot::take(&answering, &its)));
             drop(stream.shutdown(Shutdown::Both));
             *lock(&shared) = None;
         };
         // Without a thread left, dropping the closure closes the connection.
         if let Ok(thread) = thread::Builder::new().name("metrics-client".to_owned()).spawn(talk) {
-            self.0.push(Client { stream: held, thread });
+            self.all.push(Client { stream: held, address, state, thread });
+        }
+    }
+
+    /// Drops a connection if there are too many of which nothing is answered (H2).
+    fn make_room(&self) {
+        let waiting = || self.all.iter().filter(|client| client.is_waiting());
+        if waiting().count() < WAITING_MAX {
+            return;
+        }
+        let mut addresses: BTreeMap<IpAddr, usize> = BTreeMap::new();
+        waiting().for_each(|client| *addresses.entry(client.address).or_default() += 1);
+        let most = addresses.into_iter().max_by_key(|&(_, count)| count);
+        let oldest =
+            waiting().find(|client| Some(client.address) == most.map(|(address, _)| address));
+        if let Some(client) = oldest {
+            client.state.is_dropped.store(true, Ordering::Relaxed);
+            client.shut_down();
+        }
+    }
+}
+
+impl Client {
+    fn shut_down(&self) {
+        if let Some(stream) = &*lock(&self.stream) {
+            drop(stream.shutdown(Shutdown::Both));
         }
     }
 }
 
 impl Drop for Clients {
     fn drop(&mut self) {
-        for Client { stream, .. } in &self.0 {
-            if let Some(stream) = &*lock(stream) {
-                drop(stream.shutdown(Shutdown::Both));
-            }
-        }
-        for Client { thread, .. } in self.0.drain(..) {
+        self.all.iter().for_each(Client::shut_down);
+        for Client { thread, .. } in self.all.drain(..) {
             drop(thread.join());
         }
     }
@@ -179,16 +254,24 @@ fn turn_away(mut stream: &TcpStream) {
 }
 
 /// One request and its answer (H1).
-fn converse(stream: &TcpStream, source: &Source) -> io::Result<()> {
-    let answer = match read_head(stream, Instant::now() + REQUEST_MAX) {
-        Ok(Some(head)) => match parse(&head) {
+fn converse<'a>(
+    stream: &TcpStream,
+    source: &Source,
+    slot: impl Fn() -> Option<Slot<'a>>,
+) -> io::Result<()> {
+    let head = read_head(stream, Instant::now() + REQUEST_MAX);
+    let slot = slot();
+    let answer = match (head, &slot) {
+        (Ok(None), _) => return Ok(()),
+        (Ok(Some(_)), None) => answer_to_refusal(Refusal::TooMany),
+        (Ok(Some(head)), Some(_)) => match parse(&head) {
             Ok(asked) => answer(asked, source),
             Err(refusal) => answer_to_refusal(refusal),
         },
-        Ok(None) => return Ok(()),
-        Err(refusal) => answer_to_refusal(refusal),
+        (Err(refusal), _) => answer_to_refusal(refusal),
     };
     write_all(stream, answer.as_bytes(), Instant::now() + ANSWER_MAX)?;
+    drop(slot);
     // To close it with something unread would take the answer back from a client that has not read it.
     stream.shutdown(Shutdown::Write)?;
     let (by, mut left) = (Instant::now() + FAREWELL, FAREWELL_BYTES);
@@ -360,25 +443,68 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_say_nothing_take_their_places_only_and_hold_up_no_stop() {
+    fn clients_that_say_nothing_keep_nobody_out_and_hold_up_no_stop() {
         let running = serve(every_kind);
-        let silent: Vec<TcpStream> = (0..CLIENTS_MAX).map(|_| connect(&running)).collect();
-        let (head, _) = hear(&mut connect(&running));
-        assert!(head.starts_with("HTTP/1.1 503 "), "H2: {head}");
-        drop(silent);
-        // As soon as one has gone, there is room.
-        let served = || {
-            let mut stream = connect(&running);
-            drop(stream.write_all(b"GET / HTTP/1.0\r\n\r\n"));
-            let mut text = Vec::new();
-            drop(stream.read_to_end(&mut text));
-            text.starts_with(b"HTTP/1.1 200 ")
-        };
-        while !served() {
-            thread::yield_now();
-        }
+        let is_over = AtomicBool::new(false);
+        let opened = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut silent = std::collections::VecDeque::new();
+                while !is_over.load(Ordering::Relaxed) {
+                    silent.extend(TcpStream::connect(running.address().0));
+                    opened.fetch_add(1, Ordering::Relaxed);
+                    if silent.len() > 200 {
+                        silent.pop_front();
+                    }
+                }
+            });
+            while opened.load(Ordering::Relaxed) < 2 * WAITING_MAX {
+                thread::yield_now();
+            }
+            let served = || {
+                let mut stream = connect(&running);
+                stream.write_all(b"GET / HTTP/1.0\r\n\r\n").is_ok() && {
+                    let mut text = Vec::new();
+                    drop(stream.read_to_end(&mut text));
+                    text.starts_with(b"HTTP/1.1 200 ")
+                }
+            };
+            let count = (0..100).filter(|_| served()).count();
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(count, 100, "H2");
+        });
         let _silent: Vec<TcpStream> = (0..CLIENTS_MAX).map(|_| connect(&running)).collect();
         running.stop(); // H4
+    }
+
+    #[test]
+    fn requests_beyond_the_bound_are_refused() {
+        let gate = Arc::new((Mutex::new((0, false)), std::sync::Condvar::new()));
+        let inside = Arc::clone(&gate);
+        let running = serve(move || {
+            let (state, changed) = &*inside;
+            let mut state = state.lock().unwrap();
+            state.0 += 1;
+            changed.notify_all();
+            drop(changed.wait_while(state, |state| !state.1).unwrap());
+            Vec::new()
+        });
+        let ask_once = || {
+            let mut stream = connect(&running);
+            stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
+            stream
+        };
+        let mut asking: Vec<TcpStream> = (0..CLIENTS_MAX).map(|_| ask_once()).collect();
+        let (state, changed) = &*gate;
+        let all = |state: &mut (usize, bool)| state.0 < CLIENTS_MAX;
+        drop(changed.wait_while(state.lock().unwrap(), all).unwrap());
+        let (head, _) = hear(&mut ask_once());
+        assert!(head.starts_with("HTTP/1.1 503 "), "H2: {head}");
+        state.lock().unwrap().1 = true;
+        changed.notify_all();
+        for stream in &mut asking {
+            assert!(hear(stream).0.starts_with("HTTP/1.1 200 "));
+        }
     }
 
     #[test]

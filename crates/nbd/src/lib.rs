@@ -31,7 +31,7 @@ pub use client::{CONNECT_MAX, Client, LastingClient, Recognise};
 pub use endpoint::{Endpoint, ParseEndpointError};
 pub use server::{
     Access, BYTES_MAX, Bounds, CONNECTIONS_MAX, Export, HANDSHAKE_MAX, HOLD_MAX, Look, Running,
-    SOCKET_MODE, Server, Traffic,
+    SOCKET_MODE, STALL_MAX, Server, Traffic,
 };
 pub use tls::{TlsClient, TlsServer};
 pub use uri::{ParseUriError, Uri};

@@ -1,13 +1,14 @@
 //! One type for the two kinds of socket.
 
 use std::io::{self, IoSlice, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv6Addr, Shutdown, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, chmod, fchmod};
 use rustix::io::Errno;
 use rustix::net::sockopt::{
@@ -77,6 +78,28 @@ impl Socket {
             Self::Unix(stream) => stream.shutdown(how),
             Self::Tcp(stream) => stream.shutdown(how),
         };
+    }
+
+    /// Whether the other side has said something that was not read yet.
+    pub(crate) fn has_bytes(&self) -> bool {
+        let found = self.look(PollFlags::IN | PollFlags::RDHUP);
+        found.contains(PollFlags::IN) && !found.intersects(PollFlags::RDHUP | PollFlags::HUP)
+    }
+
+    /// Whether the other side says no more, or nothing more is heard of it.
+    pub(crate) fn has_hung_up(&self) -> bool {
+        let ends = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+        self.look(PollFlags::RDHUP).intersects(ends)
+    }
+
+    /// Which of these are so now.
+    fn look(&self, flags: PollFlags) -> PollFlags {
+        let mut fds = [PollFd::new(self, flags)];
+        // It can fail for want of memory in the system; then nothing is known.
+        match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+            Ok(_) => fds[0].revents(),
+            Err(_) => PollFlags::empty(),
+        }
     }
 
     pub(crate) fn read(&self, space: &mut [u8]) -> io::Result<usize> {
@@ -208,15 +231,17 @@ impl Listener {
         }
     }
 
-    pub(crate) fn accept(&self) -> io::Result<Socket> {
+    /// The next client, and where it is.
+    pub(crate) fn accept(&self) -> io::Result<(Socket, Network)> {
         match self {
             Self::Unix { listener, .. } => {
                 let socket = listener.accept().map(|(stream, _)| Socket::Unix(stream))?;
                 socket.widen();
-                Ok(socket)
+                Ok((socket, None))
             }
             Self::Tcp(listener) => {
-                listener.accept().and_then(|(stream, _)| Socket::from_tcp(stream))
+                let (stream, peer) = listener.accept()?;
+                Ok((Socket::from_tcp(stream)?, Some(network(peer.ip()))))
             }
         }
     }
@@ -232,6 +257,17 @@ impl Listener {
                 Socket::Tcp(TcpStream::from(OwnedFd::from(listener.try_clone()?)))
             }
         })
+    }
+}
+
+/// Where a client is, as far as it counts for a share among clients: nowhere behind a Unix socket.
+pub(crate) type Network = Option<IpAddr>;
+
+/// The address, or what one subscriber has at the least: an IPv6 network of 64 bits.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from(u128::from(address) >> 64 << 64).into(),
     }
 }
 

@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use levelhead_host::ArrayHandle;
 use levelhead_units::Nanos;
@@ -44,11 +44,17 @@ use crate::{AppError, Stop, threads};
 /// The longest question.
 const LINE_MAX: u64 = 4096;
 
-/// A client that sends nothing for this time is turned away.
+/// A client whose question has not come within this time, all of it, is turned away.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Clients at a time; one more is sent away.
+/// Clients whose question is answered at a time; one more is sent away.
 const CLIENTS_MAX: usize = 16;
+
+/// Clients without a question at a time; for one more the oldest is sent away.
+const WAITING_MAX: usize = 32;
+
+/// Threads at a time: those of these, and of those that were sent away and have yet to end.
+const THREADS_MAX: usize = CLIENTS_MAX + 2 * WAITING_MAX;
 
 /// Those of them that follow the events; one more is sent away.
 const FOLLOWERS_MAX: usize = 12;
@@ -72,14 +78,25 @@ struct Ending {
 struct Desk {
     handle: ArrayHandle,
     ending: Ending,
+    /// How many clients are answered.
+    answering: Arc<AtomicUsize>,
     /// How many clients follow the events.
     followers: Arc<AtomicUsize>,
 }
 
-/// A slot for a client that follows the events, free again when it is dropped.
-struct FollowerSlot(Arc<AtomicUsize>);
+/// A slot for a client that is answered, or that follows the events, free again when it is dropped.
+struct Slot(Arc<AtomicUsize>);
 
-impl Drop for FollowerSlot {
+impl Slot {
+    /// None if `max` are taken.
+    fn take(taken: &Arc<AtomicUsize>, max: usize) -> Option<Self> {
+        let more = |count| (count < max).then_some(count + 1);
+        taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(Self(Arc::clone(taken)))
+    }
+}
+
+impl Drop for Slot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -187,7 +204,8 @@ impl Listener {
         let closing = Arc::new(AtomicBool::new(false));
         let closed = Arc::clone(&closing);
         let ending = Ending { stop, ended: Arc::default() };
-        let desk = Desk { handle, ending: ending.clone(), followers: Arc::default() };
+        let (answering, followers) = Default::default();
+        let desk = Desk { handle, ending: ending.clone(), answering, followers };
         let answer = move || {
             let mut clients = Clients::default();
             loop {
@@ -218,37 +236,70 @@ fn lead(link: &Path, socket: &Path) -> Option<SocketFile> {
     Some(SocketFile::new(link.to_owned()))
 }
 
-/// Those who ask, each on a thread of its own.
+/// Those who are connected, each with a thread of its own; the oldest first.
 #[derive(Default)]
-struct Clients(Vec<(Arc<UnixStream>, JoinHandle<()>)>);
+struct Clients(Vec<Client>);
+
+struct Client {
+    stream: Arc<UnixStream>,
+    /// Whether a question of it is answered, or it has been sent away.
+    is_busy: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
 
 impl Clients {
     fn welcome(&mut self, stream: UnixStream, desk: &Desk) {
-        self.0.retain(|(_, thread)| !thread.is_finished());
-        if self.0.len() >= CLIENTS_MAX {
-            let reply = refuse(format!("{CLIENTS_MAX} clients ask already, try again"));
-            drop(say(&stream, &reply)); // The client that is turned away may have left.
+        self.0.retain(|client| !client.thread.is_finished());
+        if self.0.len() >= THREADS_MAX {
+            drop(say(&stream, &too_many())); // The client that is turned away may have left.
             return;
         }
+        let mut waiting = self.0.iter().filter(|client| !client.is_busy.load(Ordering::Relaxed));
+        if let Some(oldest) = waiting.next()
+            && waiting.count() + 1 >= WAITING_MAX
+        {
+            oldest.is_busy.store(true, Ordering::Relaxed);
+            drop(oldest.stream.shutdown(Shutdown::Both));
+        }
+        let is_busy = Arc::new(AtomicBool::new(false));
         let stream = Arc::new(stream);
-        let (desk_of_thread, shared) = (desk.clone(), Arc::clone(&stream));
+        let desk_of_thread = desk.clone();
+        let shared = Arc::clone(&stream);
+        let its = Arc::clone(&is_busy);
         let talk = move || {
             // An error means that the client has left; nothing has to be done about that.
-            drop(desk_of_thread.converse(&shared));
+            drop(desk_of_thread.converse(&shared, &its));
             // There is another handle of the socket, so dropping this one alone would not end the connection.
             drop(shared.shutdown(Shutdown::Both));
         };
         match threads::start("control-client", talk) {
-            Ok(thread) => self.0.push((stream, thread)),
+            Ok(thread) => self.0.push(Client { stream, is_busy, thread }),
             Err(error) => drop(desk.answer_one(&stream, &error)),
         }
+    }
+}
+
+/// A client's socket, of which a question comes in time, or an error.
+struct Until<'a> {
+    stream: &'a UnixStream,
+    by: Instant,
+}
+
+impl Read for Until<'_> {
+    fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
+        let left = self.by.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(space)
     }
 }
 
 impl Drop for Clients {
     /// Each client gets the answer to its question, and clients without a question are not waited for.
     fn drop(&mut self) {
-        for (stream, thread) in self.0.drain(..) {
+        for Client { stream, thread, .. } in self.0.drain(..) {
             // Errors: the client has left, or its thread has panicked and has reported that itself.
             drop(stream.shutdown(Shutdown::Read));
             drop(thread.join());
@@ -297,13 +348,19 @@ impl Drop for Controlled {
 }
 
 impl Desk {
-    fn converse(&self, stream: &UnixStream) -> io::Result<()> {
+    fn converse(&self, stream: &UnixStream, is_busy: &AtomicBool) -> io::Result<()> {
         let mut lines = hear(stream)?;
         loop {
             let mut line = String::new();
+            is_busy.store(false, Ordering::Relaxed);
+            lines.get_mut().by = Instant::now() + PATIENCE;
             if (&mut lines).take(LINE_MAX).read_line(&mut line)? == 0 {
                 return Ok(());
             }
+            is_busy.store(true, Ordering::Relaxed);
+            let Some(_slot) = Slot::take(&self.answering, CLIENTS_MAX) else {
+                return say(stream, &too_many());
+            };
             let reply = match serde_json::from_str(&line) {
                 Ok(Verb::Events { after, follow: true }) => return self.follow(stream, after),
                 Ok(verb) => self.answer(verb),
@@ -333,7 +390,7 @@ impl Desk {
 
     /// Tells what has happened after an event, and what happens, until the array has ended.
     fn follow(&self, stream: &UnixStream, mut after: u64) -> io::Result<()> {
-        let Some(_slot) = self.slot() else {
+        let Some(_slot) = Slot::take(&self.followers, FOLLOWERS_MAX) else {
             let sentence = format!("{FOLLOWERS_MAX} clients follow the events already, try again");
             return say(stream, &refuse(sentence));
         };
@@ -352,12 +409,6 @@ impl Desk {
         }
     }
 
-    fn slot(&self) -> Option<FollowerSlot> {
-        let more = |count| (count < FOLLOWERS_MAX).then_some(count + 1);
-        let taken = self.followers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        taken.is_ok().then(|| FollowerSlot(Arc::clone(&self.followers)))
-    }
-
     fn has_ended(&self) -> bool {
         self.ending.ended.get().is_some()
     }
@@ -372,10 +423,13 @@ impl Desk {
 }
 
 /// What a client says. It is waited for, though not for long.
-fn hear(stream: &UnixStream) -> io::Result<BufReader<&UnixStream>> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+fn hear(stream: &UnixStream) -> io::Result<BufReader<Until<'_>>> {
     stream.set_write_timeout(Some(PATIENCE))?;
-    Ok(BufReader::new(stream))
+    Ok(BufReader::new(Until { stream, by: Instant::now() + PATIENCE }))
+}
+
+fn too_many() -> Reply<Answer> {
+    refuse(format!("{CLIENTS_MAX} clients ask already, try again"))
 }
 
 fn refuse(sentence: impl fmt::Display) -> Reply<Answer> {

@@ -515,16 +515,27 @@ fn counted(of: &str, counter: &Counter) -> (Family, Value) {
     (Family::new(name, Kind::Counter, counter.help), value)
 }
 
-fn nbd(uuid: &str, traffic: &levelhead_nbd::Traffic) -> [Family; 4] {
-    let levelhead_nbd::Traffic { open, accepted, refused, requests } = *traffic;
+fn nbd(uuid: &str, traffic: &levelhead_nbd::Traffic) -> [Family; 5] {
+    let levelhead_nbd::Traffic { open, accepted, refused, dropped, requests } = *traffic;
     [
-        ("connections", Kind::Gauge, "NBD clients that are connected.", open),
-        ("accepted_connections", Kind::Counter, "NBD connections that were served.", accepted),
+        ("connections", Kind::Gauge, "NBD clients that have chosen an export.", open),
+        (
+            "accepted_connections",
+            Kind::Counter,
+            "NBD connections that have chosen an export.",
+            accepted,
+        ),
         (
             "refused_connections",
             Kind::Counter,
-            "NBD connections that were closed at once because there were too many.",
+            "NBD connections that were refused because there were as many as --max-connections.",
             refused,
+        ),
+        (
+            "dropped_connections",
+            Kind::Counter,
+            "NBD connections that were dropped in the handshake for newer ones.",
+            dropped,
         ),
         ("requests", Kind::Counter, "NBD requests that have come, good or not.", requests),
     ]

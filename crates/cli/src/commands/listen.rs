@@ -25,7 +25,7 @@ pub(crate) struct ListenArgs {
     /// Who may use a Unix socket: its file's mode, as chmod takes it; 660 lets its group in, too
     #[arg(long, value_name = "MODE", default_value_t = Mode(SOCKET_MODE), value_parser = values::mode)]
     socket_mode: Mode,
-    /// Connections at a time, 1 to 1024; further clients are turned away
+    /// Clients with an export at a time, 1 to 1024; further ones are refused
     #[arg(
         long,
         value_name = "COUNT",

@@ -1,7 +1,9 @@
 //! Where a served array is found, under which names, and who may do what: by the program.
 
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
 
 use levelhead_block::Durability;
 use levelhead_nbd::{Client, Endpoint};
@@ -152,11 +154,13 @@ fn limits_of_connections_are_what_is_asked_for() {
     let clients = [(); 2].map(|()| Client::connect(&endpoint, "").unwrap());
     assert!(Client::connect(&endpoint, "").is_err(), "a third one is turned away");
     drop(clients);
-    // Silent clients take both places until their time is over.
-    let connect = || std::os::unix::net::UnixStream::connect(shelf.path("nbd.sock")).unwrap();
-    let silent = [connect(), connect()];
+    // Silent clients take no place.
+    let connect = |_| UnixStream::connect(shelf.path("nbd.sock")).unwrap();
+    let mut silent: Vec<_> = (0..200).map(connect).collect();
     wait_until("there is a place again", || Client::connect(&endpoint, "").is_ok());
-    drop(silent);
+    // Their time is over.
+    let is_closed = |stream: &mut UnixStream| stream.read_to_end(&mut Vec::new()).is_ok();
+    assert!(silent.iter_mut().all(is_closed));
     serving.stop();
 }
 

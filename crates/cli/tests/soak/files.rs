@@ -5,7 +5,7 @@
 //! does not have, and runs all of it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::kills::kill_under_writers;

@@ -265,7 +265,7 @@ impl Engine {
             spares: self.spares(),
             synced: Ratio::of(array.synced(), array.layout().stripes()),
             resync: array.resync(),
-            outstanding: gate.requests(),
+            outstanding: gate.inside().requests,
             counters: array.counters(),
             latency: self.latencies.summary(),
             answered: self.latencies.answered(),

@@ -1,15 +1,23 @@
 //! A bound on the bytes that all connections of a server have in flight together.
 //!
+//! ```text
+//!   bytes_max   [ shared by all, in the order of asking      | floor | floor | floor | .. ]
+//!                                                              one for each connection
+//! ```
+//!
 //! A request takes its bytes before there is memory for them, and gives them back when it is over.
 //!
 //! # Invariants
 //!
-//! - B1. At most `bytes_max` bytes are taken; more only by a single request, while no other has any.
-//! - B2. Requests take their bytes in the order in which they ask, so that small ones do not pass a
-//!   large one again and again. A request without bytes does not ask.
-//! - B3. While one request waits, no other is with its client for longer than twice `hold_max`:
-//!   waiting for its own bytes, or for its answer to be taken. The socket of such a client is shut
-//!   down, and everything that it holds is given back.
+//! - B1. At most `bytes_max` bytes are taken; more only by a single request that is larger than all that is
+//!   shared, while no other has any of that.
+//! - B2. A request for which its connection's floor has room never waits for other connections. The others
+//!   take from what is shared in the order in which they ask, so that small ones do not pass a large one again
+//!   and again. A connection asks for one request at a time, so connections take turns. A request without bytes
+//!   does not ask.
+//! - B3. While one request waits for what is shared, the socket of a client is shut down that has kept some of
+//!   it for `hold_max`, or for `stall_max` without taking a byte of its answers, or sending one of its write:
+//!   everything that it holds is given back.
 //! - B4. After [`Budget::close`] no request waits.
 //!
 //! A request that holds its bytes asks for nothing more, so requests never wait for each other in a
@@ -18,33 +26,44 @@
 
 use std::collections::BTreeMap;
 use std::net::Shutdown;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use levelhead_block::semaphore::{Class, Limit, Permit, Semaphore, Weight};
+use levelhead_units::SECTOR_SIZE;
+
+use super::Bounds;
 use crate::socket::Socket;
+
+/// The largest floor of a connection. Smaller ones are for servers with more connections than usual: all floors
+/// together are a quarter of the bytes at most.
+pub(super) const FLOOR_MAX: usize = 1 << 20;
+
+/// The first request that waits looks so often for overdue clients in the time that one may stall.
+const LOOKS: u32 = 8;
 
 /// The bytes that all connections may have in flight together.
 pub(super) struct Budget {
-    bytes_max: usize,
+    shared: Arc<Semaphore>,
+    floor: usize,
+    stall_max: Duration,
     hold_max: Duration,
-    state: Mutex<BudgetState>,
-    changed: Condvar,
+    holders: Mutex<Holders>,
+    /// Times are counted from here on.
+    since: Instant,
 }
 
+/// The requests that hold some of what is shared, by the order of their coming.
 #[derive(Default)]
-struct BudgetState {
-    taken: usize,
-    /// Requests that have asked so far. Each is known by how many asked before it.
-    asked: u64,
-    /// Those of them that had their turn.
-    served: u64,
+struct Holders {
+    next: u64,
     holders: BTreeMap<u64, Holder>,
-    closed: bool,
 }
 
 /// A request that holds bytes.
 struct Holder {
-    socket: Arc<Socket>,
+    account: Arc<Account>,
     held_by: HeldBy,
 }
 
@@ -52,117 +71,161 @@ struct Holder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HeldBy {
     Service,
-    /// The client, since then.
-    Client(Instant),
+    /// The client, since then: it has yet to send the bytes of a write, or to take its answer.
+    Client(Wait, Duration),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    ForBytes,
+    ForTaking,
+}
+
+/// What one connection has of the budget.
+pub(super) struct Account {
+    budget: Arc<Budget>,
+    socket: Arc<Socket>,
+    floor: Arc<Semaphore>,
+    /// When the client has last sent something, in nanoseconds.
+    sent: AtomicU64,
+    /// When it has last taken something.
+    taken: AtomicU64,
+    /// Whether it was disconnected for what it held.
+    is_ended: AtomicBool,
 }
 
 /// The bytes of one request. Given back when dropped.
 pub(super) struct Share {
-    budget: Arc<Budget>,
-    request: u64,
-    bytes: usize,
+    account: Arc<Account>,
+    /// Its number among those that hold some of what is shared.
+    holder: Option<u64>,
+    _bytes: Permit,
 }
 
 impl Budget {
-    pub(super) fn new(bytes_max: usize, hold_max: Duration) -> Arc<Self> {
-        Arc::new(Self { bytes_max, hold_max, state: Mutex::default(), changed: Condvar::new() })
-    }
-
-    /// Waits until `bytes` bytes can be had for a request of the client at `socket`: the bytes, held
-    /// by the service, or nothing if the budget is closed.
-    pub(super) fn take(self: &Arc<Self>, bytes: usize, socket: &Arc<Socket>) -> Option<Share> {
-        let mut state = self.lock();
-        let request = state.asked;
-        state.asked += 1;
-        loop {
-            if state.closed {
-                return None;
-            }
-            if state.served == request {
-                if state.taken == 0 || state.taken + bytes <= self.bytes_max {
-                    break;
-                }
-                // The one whose turn it is watches over those that hold what it waits for.
-                let waited = self.changed.wait_timeout(state, self.hold_max);
-                (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-                state.end_overdue(self.hold_max);
-            } else {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-            }
-        }
-        state.served += 1;
-        state.taken += bytes;
-        let socket = Arc::clone(socket);
-        state.holders.insert(request, Holder { socket, held_by: HeldBy::Service });
-        self.note_changed(state);
-        Some(Share { budget: Arc::clone(self), request, bytes })
+    pub(super) fn new(bounds: &Bounds) -> Arc<Self> {
+        let Bounds { bytes_max, connections_max, stall_max, hold_max, .. } = *bounds;
+        let floor = (bytes_max / 4 / connections_max.max(1)).min(FLOOR_MAX);
+        let floor = floor / SECTOR_SIZE * SECTOR_SIZE;
+        let shared = bytes_max - floor * connections_max;
+        let limit = Weight { requests: u32::MAX, bytes: shared as u64 };
+        let shared = Semaphore::new(Limit::of(limit));
+        let (holders, since) = (Mutex::default(), Instant::now());
+        Arc::new(Self { shared, floor, stall_max, hold_max, holders, since })
     }
 
     /// Lets no request wait any more.
     pub(super) fn close(&self) {
-        self.lock().closed = true;
-        self.changed.notify_all();
+        self.shared.close();
     }
 
-    /// Tells the requests that wait, if there are any: that takes a call of the system.
-    fn note_changed(&self, state: MutexGuard<'_, BudgetState>) {
-        let is_awaited = state.asked > state.served;
-        drop(state);
-        if is_awaited {
-            self.changed.notify_all();
+    fn now(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    /// Shuts down the socket of every client that has held a request for too long (B3).
+    fn end_overdue(&self) {
+        let now = self.now();
+        for Holder { account, held_by } in self.lock().holders.values() {
+            let HeldBy::Client(wait, since) = *held_by else { continue };
+            let moved = match wait {
+                Wait::ForBytes => &account.sent,
+                Wait::ForTaking => &account.taken,
+            };
+            let moved = Duration::from_nanos(moved.load(Ordering::Relaxed)).max(since);
+            let is_stalled = now.saturating_sub(moved) >= self.stall_max;
+            if is_stalled || now.saturating_sub(since) >= self.hold_max {
+                account.is_ended.store(true, Ordering::Relaxed);
+                account.socket.shutdown(Shutdown::Both);
+            }
         }
     }
 
-    /// Bytes taken, and requests that wait.
-    #[cfg(test)]
-    fn figures(&self) -> (usize, u64) {
-        let state = self.lock();
-        (state.taken, state.asked - state.served)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BudgetState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Holders> {
+        self.holders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl BudgetState {
-    /// Shuts down the socket of every client that has held a request for `hold_max`.
-    fn end_overdue(&self, hold_max: Duration) {
-        for Holder { socket, held_by } in self.holders.values() {
-            match held_by {
-                HeldBy::Client(since) if since.elapsed() >= hold_max => {
-                    socket.shutdown(Shutdown::Both);
-                }
-                HeldBy::Client(_) | HeldBy::Service => {}
-            }
+impl Account {
+    /// Of the client at `socket`.
+    pub(super) fn new(budget: Arc<Budget>, socket: Arc<Socket>) -> Arc<Self> {
+        let limit = Weight { requests: u32::MAX, bytes: budget.floor as u64 };
+        let floor = Semaphore::new(Limit::of(limit));
+        let [sent, taken] = [(); 2].map(|()| AtomicU64::new(0));
+        Arc::new(Self { budget, socket, floor, sent, taken, is_ended: AtomicBool::new(false) })
+    }
+
+    /// Waits until `bytes` bytes can be had for a request: the bytes, held by the service, or nothing if the
+    /// budget is closed, or the client was disconnected meanwhile.
+    pub(super) fn take(self: &Arc<Self>, bytes: usize) -> Option<Share> {
+        let (account, weight) = (Arc::clone(self), Weight::request(bytes as u64));
+        if bytes <= self.budget.floor
+            && let Some(bytes) = self.floor.enter_at_once(weight, Class::Read)
+        {
+            return Some(Share { account, holder: None, _bytes: bytes });
         }
+        let Budget { shared, stall_max, .. } = &*self.budget;
+        let watch = || self.budget.end_overdue();
+        let pause = *stall_max / LOOKS;
+        let bytes = shared.enter_watching(weight, Class::Read, pause, watch)?;
+        if self.is_ended.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut holders = self.budget.lock();
+        let number = holders.next;
+        holders.next += 1;
+        let holder = Holder { account: Arc::clone(self), held_by: HeldBy::Service };
+        holders.holders.insert(number, holder);
+        drop(holders);
+        Some(Share { account, holder: Some(number), _bytes: bytes })
+    }
+
+    /// The client has sent something.
+    pub(super) fn note_sent(&self) {
+        self.sent.store(self.nanos(), Ordering::Relaxed);
+    }
+
+    /// The client has taken something, or its socket has for it.
+    pub(super) fn note_taken(&self) {
+        self.taken.store(self.nanos(), Ordering::Relaxed);
+    }
+
+    fn nanos(&self) -> u64 {
+        self.budget.now().as_nanos() as u64
     }
 }
 
 impl Share {
-    /// The client has to send the request's bytes, or to take its answer, before it goes on.
-    pub(super) fn leave_to_client(&self) {
-        self.hold_by(HeldBy::Client(Instant::now()));
+    /// The client has to send the request's bytes before it goes on.
+    pub(super) fn leave_to_sender(&self) {
+        self.hold_by(Some(Wait::ForBytes));
+    }
+
+    /// The client has to take the answer.
+    pub(super) fn leave_to_taker(&self) {
+        self.hold_by(Some(Wait::ForTaking));
     }
 
     /// The service has to answer before the request goes on.
     pub(super) fn leave_to_service(&self) {
-        self.hold_by(HeldBy::Service);
+        self.hold_by(None);
     }
 
-    fn hold_by(&self, held_by: HeldBy) {
-        let mut state = self.budget.lock();
-        let holder = state.holders.get_mut(&self.request);
+    fn hold_by(&self, wait: Option<Wait>) {
+        let Some(number) = self.holder else { return };
+        let budget = &self.account.budget;
+        let held_by = wait.map_or(HeldBy::Service, |wait| HeldBy::Client(wait, budget.now()));
+        let mut holders = budget.lock();
+        let holder = holders.holders.get_mut(&number);
         holder.expect("a share that is not dropped is held").held_by = held_by;
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        let mut state = self.budget.lock();
-        state.holders.remove(&self.request);
-        state.taken -= self.bytes;
-        self.budget.note_changed(state);
+        if let Some(number) = self.holder {
+            self.account.budget.lock().holders.remove(&number);
+        }
     }
 }
 
@@ -170,7 +233,6 @@ impl Drop for Share {
 mod tests {
     use std::io::Read;
     use std::os::unix::net::UnixStream;
-    use std::sync::mpsc::{self, Receiver};
     use std::thread;
 
     use super::*;
@@ -178,88 +240,109 @@ mod tests {
     /// Longer than any test takes.
     const LONG: Duration = Duration::from_secs(3600);
 
-    /// A connection: the server's end, and the client's.
-    fn connection() -> (Arc<Socket>, UnixStream) {
+    /// A hundred sectors: 76 that are shared, and floors of eight for three connections.
+    fn budget(stall_max: Duration, hold_max: Duration) -> Arc<Budget> {
+        let (bytes_max, connections_max) = (100 * SECTOR_SIZE, 3);
+        Budget::new(&Bounds {
+            bytes_max,
+            connections_max,
+            stall_max,
+            hold_max,
+            ..Bounds::default()
+        })
+    }
+
+    /// A connection: the server's part, and the client's end.
+    fn connection(budget: &Arc<Budget>) -> (Arc<Account>, UnixStream) {
         let (server, client) = UnixStream::pair().unwrap();
-        (Arc::new(Socket::Unix(server)), client)
+        (Account::new(Arc::clone(budget), Arc::new(Socket::Unix(server))), client)
     }
 
-    /// Asks on a thread of its own, and returns once that waits or has what it asked for.
-    fn ask(budget: &Arc<Budget>, bytes: usize) -> Receiver<Option<Share>> {
-        let (sender, receiver) = mpsc::channel();
-        let asked = budget.lock().asked;
-        let asking = Arc::clone(budget);
-        let (socket, _) = connection();
-        thread::spawn(move || sender.send(asking.take(bytes, &socket)));
-        while budget.lock().asked == asked {
-            thread::yield_now();
-        }
-        receiver
+    fn sectors(count: usize) -> usize {
+        count * SECTOR_SIZE
     }
 
-    fn share(receiver: &Receiver<Option<Share>>) -> Share {
-        receiver.recv().unwrap().expect("the budget is open")
+    fn is_ended(client: &mut UnixStream) -> bool {
+        client.set_nonblocking(true).unwrap();
+        client.read(&mut [0]).is_ok()
     }
 
     #[test]
-    fn requests_wait_for_room_and_take_it_in_the_order_they_ask() {
-        let budget = Budget::new(100, LONG);
-        let first = share(&ask(&budget, 60));
-        let large = ask(&budget, 90);
-        let small = ask(&budget, 10);
-        assert_eq!(budget.figures(), (60, 2), "the small one would fit, and waits its turn");
-        drop(first);
-        let large = share(&large);
-        let small = share(&small);
-        assert_eq!(budget.figures(), (100, 0));
-        drop((large, small));
-        assert_eq!(budget.figures(), (0, 0));
+    fn floor_of_a_connection_is_its_own_whoever_holds_the_rest() {
+        let budget = budget(LONG, LONG);
+        let [(one, _client), (other, _other_client)] = [(); 2].map(|()| connection(&budget));
+        let all = one.take(sectors(1_000)).unwrap();
+        let own = [one.take(sectors(8)).unwrap(), other.take(sectors(3)).unwrap()];
+        let own_too = other.take(sectors(5)).unwrap();
+        assert_eq!(budget.shared.inside(), Weight::request(sectors(1_000) as u64));
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| other.take(sectors(1)).map(drop));
+            while budget.shared.waiting() == 0 {
+                thread::yield_now();
+            }
+            drop(all);
+            assert!(waiting.join().unwrap().is_some());
+        });
+        drop((own, own_too));
+        assert_eq!(budget.shared.inside(), Weight::default());
     }
 
     #[test]
-    fn request_larger_than_all_there_is_goes_alone() {
-        let budget = Budget::new(100, LONG);
-        let first = share(&ask(&budget, 1));
-        let huge = ask(&budget, 1_000);
-        assert_eq!(budget.figures(), (1, 1));
-        drop(first);
-        let huge = share(&huge);
-        let after = ask(&budget, 1);
-        assert_eq!(budget.figures(), (1_000, 1));
-        drop(huge);
-        drop(share(&after));
+    fn client_that_stalls_while_another_waits_is_shut_down_and_one_that_moves_is_not() {
+        let budget = budget(Duration::from_millis(40), LONG);
+        let [stalling, moving, serving, waiting] = [(); 4].map(|()| connection(&budget));
+        let kept = [&stalling, &moving, &serving].map(|(it, _)| it.take(sectors(20)).unwrap());
+        kept[0].leave_to_taker();
+        kept[1].leave_to_sender();
+        thread::scope(|scope| {
+            let asking = scope.spawn(|| waiting.0.take(sectors(20)).map(drop));
+            let (mut its_client, mut moving_client) = (stalling.1, moving.1);
+            while !is_ended(&mut its_client) {
+                moving.0.note_sent();
+                thread::sleep(Duration::from_millis(1));
+            }
+            assert!(!is_ended(&mut moving_client), "it sends");
+            drop(kept);
+            assert!(asking.join().unwrap().is_some());
+        });
+        assert!(stalling.0.take(sectors(20)).is_none(), "it is disconnected");
+        let (_, mut served) = serving;
+        assert!(!is_ended(&mut served), "the service's time is not the client's");
     }
 
     #[test]
-    fn client_that_keeps_what_another_waits_for_is_shut_down() {
-        let budget = Budget::new(100, Duration::from_millis(20));
-        let (keeping, mut its_client) = connection();
-        let (serving, mut other_client) = connection();
-        let kept = budget.take(50, &keeping).unwrap();
-        let served = budget.take(50, &serving).unwrap();
-        kept.leave_to_client();
-        served.leave_to_client();
-        served.leave_to_service();
-        let waiting = ask(&budget, 50);
-        assert_eq!(its_client.read(&mut [0]).unwrap(), 0, "its socket is shut down");
-        other_client.set_nonblocking(true).unwrap();
-        assert!(other_client.read(&mut [0]).is_err(), "the service's time is not the client's");
-        drop(kept);
-        drop(share(&waiting));
-        drop(served);
+    fn client_that_moves_and_keeps_it_too_long_all_the_same_is_shut_down() {
+        let budget = budget(Duration::from_millis(40), Duration::from_millis(80));
+        let [(keeping, mut its_client), (waiting, _client)] = [(); 2].map(|()| connection(&budget));
+        let kept = keeping.take(sectors(70)).unwrap();
+        kept.leave_to_taker();
+        thread::scope(|scope| {
+            let asking = scope.spawn(|| waiting.take(sectors(20)).map(drop));
+            while !is_ended(&mut its_client) {
+                keeping.note_taken();
+                thread::sleep(Duration::from_millis(1));
+            }
+            drop(kept);
+            assert!(asking.join().unwrap().is_some());
+        });
     }
 
     #[test]
     fn closed_budget_sends_away_all_that_wait() {
-        let budget = Budget::new(100, LONG);
-        let first = share(&ask(&budget, 100));
-        let waiting = [ask(&budget, 100), ask(&budget, 1)];
-        budget.close();
-        for receiver in &waiting {
-            assert!(receiver.recv().unwrap().is_none());
-        }
-        assert!(ask(&budget, 1).recv().unwrap().is_none());
+        let budget = budget(LONG, LONG);
+        let (account, _client) = connection(&budget);
+        let first = account.take(sectors(76)).unwrap();
+        thread::scope(|scope| {
+            let waiting = [100, 10].map(|count| {
+                let account = &account;
+                scope.spawn(move || account.take(sectors(count)).is_none())
+            });
+            while budget.shared.waiting() < 2 {
+                thread::yield_now();
+            }
+            budget.close();
+            assert!(waiting.into_iter().all(|one| one.join().unwrap()));
+        });
         drop(first);
-        assert_eq!(budget.lock().taken, 0);
     }
 }

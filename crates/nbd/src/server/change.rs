@@ -6,25 +6,21 @@
 //!
 //! ```text
 //!   WRITE         sectors:  [ kept|new ][ new ][ new|kept ]    fetch, fetch, write
-//!   WRITE_ZEROES  sectors:  [ kept|0   ][  0  ][   0|kept ]    fetch, write, zeroes.., fetch, write
-//!   TRIM          sectors:  [          ][trim ][          ]    trim.., flush if FUA
+//!   WRITE_ZEROES  sectors:  [ kept|0   ][  0  ][   0|kept ]    fetch, write, zeroes, fetch, write
+//!   TRIM          sectors:  [          ][trim ][          ]    trim, flush if FUA
 //! ```
 //!
-//! - P1. A change has at most one command in the service at a time, and none of more than
-//!   [`PIECE`].
+//! - P1. A change has at most one command in the service at a time. Long zeroings and trims come as
+//!   [`turns`](super::turns) cuts them.
 //! - P2. Bytes outside the request are never changed.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use levelhead_block::{Buf, Command, Durability, Effort, Reply, Request};
-use levelhead_units::{Bytes, Extent, Lba, SECTOR_SIZE, Sectors};
+use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
 
 use super::failure::{Failure, check_outcome};
-use crate::codec::PAYLOAD_MAX;
-
-/// The most sectors a service is asked for at once.
-const PIECE: Sectors = Bytes::new(PAYLOAD_MAX as u64).sectors_floor();
 
 const SECTOR: u64 = SECTOR_SIZE as u64;
 
@@ -88,20 +84,19 @@ impl Change {
         let middle = whole.lba.get() * SECTOR..whole.end().get() * SECTOR;
         let head = (bytes.start < middle.start).then(|| zeroes(bytes.start..middle.start));
         let tail = (middle.end < bytes.end).then(|| zeroes(middle.end..bytes.end));
-        let bare = |extent| Step::Bare(Command::WriteZeroes { extent, durability });
-        Self::new(touched, head.into_iter().chain(pieces(whole).map(bare)).chain(tail))
+        let middle = Step::Bare(Command::WriteZeroes { extent: whole, durability });
+        Self::new(touched, head.into_iter().chain([middle]).chain(tail))
     }
 
     pub(super) fn trim(bytes: Range<u64>, durability: Durability) -> Self {
         let extent = covered(bytes);
-        let trims = pieces(extent).map(|extent| Step::Bare(Command::Trim { extent }));
+        let is_some = extent.sectors > Sectors::ZERO;
+        let trim = is_some.then_some(Step::Bare(Command::Trim { extent }));
         let flush = match durability {
-            Durability::Durable if extent.sectors > Sectors::ZERO => {
-                Some(Step::Bare(Command::Flush))
-            }
+            Durability::Durable if is_some => Some(Step::Bare(Command::Flush)),
             Durability::Durable | Durability::Cached => None,
         };
-        Self::new(extent, trims.chain(flush))
+        Self::new(extent, trim.into_iter().chain(flush))
     }
 
     fn new(extent: Extent, steps: impl IntoIterator<Item = Step>) -> Self {
@@ -203,15 +198,6 @@ fn covered(bytes: Range<u64>) -> Extent {
     Extent::new(Lba::new(first), Sectors::new(count))
 }
 
-/// `extent` in parts of at most [`PIECE`].
-fn pieces(extent: Extent) -> impl Iterator<Item = Extent> {
-    let (start, count) = (extent.lba, extent.sectors.get());
-    (0..count).step_by(PIECE.as_usize()).map(move |done| {
-        let left = Sectors::new(count - done);
-        Extent::new(start + Sectors::new(done), left.min(PIECE))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use levelhead_block::{BlockDevice, Memory, Outcome, SectorSet};
@@ -295,19 +281,6 @@ mod tests {
         check(Change::trim(1..4097, CACHED), 0);
         check(Change::trim(1..8192, Durability::Durable), 2);
         check(Change::trim(1..4097, Durability::Durable), 0);
-    }
-
-    #[test]
-    fn long_zeroes_and_trims_come_in_pieces() {
-        let size = PIECE * 3 + Sectors::new(5);
-        let all = 0..size.bytes().get();
-        for (change, commands) in [
-            (Change::write_zeroes(all.clone(), CACHED), 4),
-            (Change::trim(all.clone(), CACHED), 4),
-            (Change::trim(all, Durability::Durable), 5),
-        ] {
-            assert_eq!(run(change, &mut Memory::new(size)), commands);
-        }
     }
 
     #[test]

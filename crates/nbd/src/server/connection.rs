@@ -20,13 +20,16 @@ use std::time::Duration;
 
 use levelhead_block::{Command, Effort, Pool, Reply, Request};
 
-use super::Counts;
+use super::clients::{Counts, Seat};
 use super::export::LiveExport;
 use super::failure::{Failure, check_outcome};
 use super::in_flight::{InFlight, Permit};
-use super::negotiation::{ALLOCATION_ID, Agreed, Described, Negotiation, Privacy, Replies, Step};
+use super::negotiation::{
+    ALLOCATION_ID, Agreed, Described, Negotiation, Privacy, Replies, Step, turn_away,
+};
 use super::outbox::{Outbox, Sender};
 use super::task::{Rules, Task, task};
+use super::turns::{Long, Owner};
 use crate::codec::{
     Body, Chunk, ChunkPosition, ClientMessage, CommandKind, Cookie, ErrorChunk, Payload,
     RequestHeader, ServerDecoder, ServerMessage, StatusRun,
@@ -38,8 +41,10 @@ use crate::tls::{TlsServer, pump};
 
 /// A client's socket, and what it has in flight.
 pub(super) struct Connection {
+    /// One that no other connection of the server has had.
+    pub(super) number: u64,
     pub(super) socket: Arc<Socket>,
-    pub(super) in_flight: Arc<InFlight>,
+    pub(super) in_flight: InFlight,
     /// The time for the handshake, all of it.
     pub(super) handshake_max: Duration,
     /// Memory for the bytes of writes.
@@ -54,16 +59,17 @@ pub(super) struct Connection {
 /// `stopping` is set and the socket's reading half shut down. Every request has been answered by the service when this returns.
 pub(super) fn serve(
     connection: &Connection,
+    seat: &Seat,
     exports: &[Arc<LiveExport>],
     stopping: &AtomicBool,
 ) -> io::Result<()> {
-    let Connection { socket, in_flight, handshake_max, pool, tls, counts } = connection;
+    let Connection { socket, handshake_max, pool, tls, .. } = connection;
     let mut decoder = ServerDecoder::with_pool(pool.clone());
     let mut line = Line::new(Deadline::after(*handshake_max, socket));
-    let agreed = negotiate(&mut line, &mut decoder, exports, tls.as_ref())?;
+    let agreed = negotiate(&mut line, &mut decoder, seat, exports, tls.as_ref())?;
     let Some(agreed) = agreed else { return Ok(()) };
     let export = &exports[agreed.export];
-    let mut transmission = Transmission { agreed, export, in_flight, counts, decoder, stopping };
+    let mut transmission = Transmission { agreed, export, connection, decoder, stopping };
     let Some(session) = line.end()? else { return transmission.run(socket) };
     let (own, pump) = pump::start(session, Arc::clone(socket))?;
     let own = Arc::new(own);
@@ -78,20 +84,21 @@ pub(super) fn serve(
 struct Transmission<'a> {
     agreed: Agreed,
     export: &'a Arc<LiveExport>,
-    in_flight: &'a Arc<InFlight>,
-    counts: &'a Counts,
+    connection: &'a Connection,
     decoder: ServerDecoder,
     stopping: &'a AtomicBool,
 }
 
 impl Transmission<'_> {
     fn run(&mut self, socket: &Arc<Socket>) -> io::Result<()> {
-        let Self { agreed, export, in_flight, counts, decoder, stopping } = self;
+        let Self { agreed, export, connection, decoder, stopping } = self;
+        let in_flight = &connection.in_flight;
         let result = thread::scope(|scope| {
-            let (outbox, answers) = Outbox::new(Arc::clone(socket));
+            let account = Arc::clone(in_flight.account());
+            let (outbox, answers) = Outbox::new(Arc::clone(socket), account);
             let writer = thread::Builder::new().name("nbd-writer".to_owned());
             writer.spawn_scoped(scope, move || outbox.write())?;
-            let reader = Reader { agreed: *agreed, export, in_flight, counts, answers };
+            let reader = Reader { agreed: *agreed, export, connection, answers };
             reader.run(socket, decoder, stopping)
         });
         in_flight.wait_empty();
@@ -102,6 +109,7 @@ impl Transmission<'_> {
 fn negotiate(
     line: &mut Line<'_>,
     decoder: &mut ServerDecoder,
+    seat: &Seat,
     exports: &[Arc<LiveExport>],
     tls: Option<&TlsServer>,
 ) -> io::Result<Option<Agreed>> {
@@ -111,9 +119,20 @@ fn negotiate(
     let mut bytes = Vec::new();
     Negotiation::greeting().encode(&mut bytes);
     line.write(&bytes)?;
-    while let Some(message) = receive(decoder, |space| line.read(space))? {
+    let hear = |line: &mut Line<'_>, space: &mut [u8]| {
+        let count = line.read(space)?;
+        if count > 0 {
+            seat.speak();
+        }
+        Ok(count)
+    };
+    while let Some(message) = receive(decoder, |space| hear(line, space))? {
         let mut answers = Vec::new();
-        let step = negotiation.handle(message, &mut answers);
+        let mut step = negotiation.handle(message, &mut answers);
+        if matches!(step, Step::Begin(_)) && !seat.agree() {
+            turn_away(&mut answers);
+            step = Step::Close;
+        }
         bytes.clear();
         answers.iter().for_each(|answer| answer.encode(&mut bytes));
         line.write(&bytes)?;
@@ -222,8 +241,7 @@ impl Pending {
 struct Reader<'a> {
     agreed: Agreed,
     export: &'a Arc<LiveExport>,
-    in_flight: &'a Arc<InFlight>,
-    counts: &'a Counts,
+    connection: &'a Connection,
     answers: Sender,
 }
 
@@ -236,7 +254,9 @@ impl Reader<'_> {
     ) -> io::Result<()> {
         // Of the write whose bytes come next.
         let mut permit = None;
-        while let Some(message) = receive(decoder, |space| socket.read(space))? {
+        let account = self.connection.in_flight.account();
+        let read = |space: &mut [u8]| socket.read(space).inspect(|_| account.note_sent());
+        while let Some(message) = receive(decoder, read)? {
             // A client that keeps sending would keep the socket readable without end, and what one that has gone
             // has asked for is not to be done any more.
             if stopping.load(Ordering::Relaxed) || self.answers.is_broken() {
@@ -264,7 +284,7 @@ impl Reader<'_> {
     /// Waits until there is room for a write whose bytes have yet to come.
     fn make_room(&self, header: &RequestHeader) -> Option<Permit> {
         let sectors = Payload::sectors_of(header.offset, header.length as usize);
-        let permit = self.in_flight.enter(sectors.bytes().get() as usize)?;
+        let permit = self.connection.in_flight.enter(sectors.bytes().get() as usize)?;
         permit.announced();
         Some(permit)
     }
@@ -277,13 +297,14 @@ impl Reader<'_> {
             Ok(Task::Read { extent, .. }) => extent.sectors.bytes().get() as usize,
             Ok(Task::Change(change)) => change.bytes_held(),
             Ok(Task::Disconnect) => return Next::Leave,
+            Ok(Task::Bare(bare)) => bare.bytes_held(),
             Ok(Task::Flush | Task::Nothing | Task::Status { .. }) | Err(_) => 0,
         };
-        let Some(permit) = permit.or_else(|| self.in_flight.enter(bytes)) else {
+        let Some(permit) = permit.or_else(|| self.connection.in_flight.enter(bytes)) else {
             return Next::Leave;
         };
         permit.received();
-        self.counts.requests.fetch_add(1, Ordering::Relaxed);
+        self.connection.counts.requests.fetch_add(1, Ordering::Relaxed);
         let pending = self.pending(header, permit);
         match task {
             Err(failure) => pending.fail(failure),
@@ -294,6 +315,16 @@ impl Reader<'_> {
             Ok(Task::Read { extent, skew, len }) => {
                 let request = Request::read(extent, Effort::Full);
                 self.read(request, pending, header.offset, skew, len);
+            }
+            Ok(Task::Bare(bare)) if bare.is_long() => {
+                let Connection { number, socket, .. } = self.connection;
+                let owner = Owner { connection: *number, socket: Arc::clone(socket) };
+                let finish = Box::new(move |result| pending.end(result));
+                self.export.device.start_long(Long::new(owner, bare, finish));
+            }
+            Ok(Task::Bare(bare)) => {
+                let finish = Box::new(move |result| pending.end(result));
+                self.export.device.start(bare.into_change(), finish);
             }
             Ok(Task::Change(change)) => {
                 self.export.device.start(change, Box::new(move |result| pending.end(result)));

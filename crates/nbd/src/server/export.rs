@@ -2,11 +2,11 @@
 //! service share it.
 //!
 //! A change of one command goes straight to the service. Whatever must be done after a reply of the
-//! service or after another change (the next command, a change that waited) is left to one thread
-//! per device, because a service's callback must neither wait nor submit.
+//! service or after another change (the next command, the next piece of a long one, a change that waited) is
+//! left to one thread per device, because a service's callback must neither wait nor submit.
 
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use levelhead_block::{BlockService, Done, Reply};
 use levelhead_units::Sectors;
@@ -16,6 +16,7 @@ use super::change::{Change, Next};
 use super::failure::{Failure, check_outcome};
 use super::locks::SectorLocks;
 use super::negotiation::Described;
+use super::turns::{Long, Step, Turns};
 
 /// An export that connections share.
 pub(super) struct LiveExport {
@@ -28,6 +29,7 @@ pub(super) struct LiveExport {
 pub(super) struct Device {
     pub(super) service: Arc<dyn BlockService>,
     locks: Mutex<SectorLocks<Box<Ongoing>>>,
+    turns: Mutex<Turns>,
     later: Sender<Event>,
 }
 
@@ -44,6 +46,8 @@ struct Ongoing {
 enum Event {
     /// Take the change's next step, after this reply.
     Advance(Box<Ongoing>, Option<Reply>),
+    /// A piece of a long request has ended like this.
+    Piece(Box<Long>, Result<(), Failure>),
     /// No change is under way and none will come.
     Stop,
 }
@@ -55,7 +59,8 @@ impl Device {
     pub(super) fn new(service: Arc<dyn BlockService>) -> (Arc<Self>, Events) {
         let (later, events) = mpsc::channel();
         let locks = Mutex::new(SectorLocks::new());
-        (Arc::new(Self { service, locks, later }), Events(events))
+        let turns = Mutex::default();
+        (Arc::new(Self { service, locks, turns, later }), Events(events))
     }
 
     /// Whether it is this service.
@@ -68,6 +73,11 @@ impl Device {
         for event in &events.0 {
             match event {
                 Event::Advance(ongoing, last) => self.advance(ongoing, last),
+                Event::Piece(long, result) => {
+                    let ended = self.lock_turns().handle_piece(*long, result);
+                    ended.into_iter().for_each(|step| self.take(step));
+                    self.take_turns();
+                }
                 Event::Stop => return,
             }
         }
@@ -90,6 +100,34 @@ impl Device {
         if let Some(ongoing) = granted {
             self.advance(ongoing, None);
         }
+    }
+
+    /// Runs a long request piece by piece, in turn with those of others, then calls its `finish`.
+    pub(super) fn start_long(self: &Arc<Self>, long: Long) {
+        self.lock_turns().add(long);
+        self.take_turns();
+    }
+
+    fn take_turns(self: &Arc<Self>) {
+        loop {
+            let step = self.lock_turns().poll();
+            let Some(step) = step else { return };
+            self.take(step);
+        }
+    }
+
+    fn take(self: &Arc<Self>, step: Step) {
+        match step {
+            Step::Piece(piece, long) => {
+                let (this, long) = (Arc::clone(self), Box::new(long));
+                self.start(piece, Box::new(move |result| this.leave(Event::Piece(long, result))));
+            }
+            Step::End(finish, result) => finish(result),
+        }
+    }
+
+    fn lock_turns(&self) -> MutexGuard<'_, Turns> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn advance(self: &Arc<Self>, mut ongoing: Box<Ongoing>, last: Option<Reply>) {

@@ -9,10 +9,10 @@
 //! - S1. Nothing a client sends makes the server panic, or the service see an address outside its
 //!   size.
 //! - S2. A connection has at most 128 requests and 64 MiB in flight, the one being received included,
-//!   and all connections together [`BYTES_MAX`]; past that a socket is not read. The bytes of a write
-//!   count before there is memory for them. A server has at most [`CONNECTIONS_MAX`] connections, and a
-//!   client that has not agreed on an export within [`HANDSHAKE_MAX`] is not one of them any more
-//!   ([`Bounds`] may say other figures).
+//!   and all connections together [`BYTES_MAX`], a part of which is each connection's own (see [`budget`]);
+//!   past that a socket is not read. The bytes of a write count before there is memory for them.
+//! - S6. At most [`CONNECTIONS_MAX`] clients have agreed on an export. Those in the handshake are counted apart,
+//!   have [`HANDSHAKE_MAX`] for it, and leave for newer ones (see [`roll`]). [`Bounds`] may say other figures.
 //! - S3. Of two changes to one sector that are in flight together, on whatever connections, the
 //!   service sees one after the other has ended, also if they came through different exports of it.
 //! - S4. A service's callback never waits for a client.
@@ -20,6 +20,7 @@
 
 mod budget;
 mod change;
+mod clients;
 mod connection;
 mod export;
 mod failure;
@@ -27,44 +28,50 @@ mod in_flight;
 mod locks;
 mod negotiation;
 mod outbox;
+mod roll;
 mod task;
+mod turns;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::net::Shutdown;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use levelhead_block::{BlockService, Pool};
 use levelhead_units::{SECTOR_SIZE, Sectors};
 
-use self::budget::Budget;
+use self::budget::{Account, Budget, FLOOR_MAX};
+use self::clients::{Clients, Counts};
 use self::connection::Connection;
 use self::export::{Device, Events, LiveExport};
-use self::in_flight::{InFlight, LIMITS};
+use self::in_flight::InFlight;
 use self::negotiation::Described;
 use crate::Endpoint;
 use crate::codec::{ExportFlags, PAYLOAD_MAX, TEXT_MAX};
-use crate::socket::{Listener, Socket};
+use crate::socket::{Listener, Network, Socket};
 use crate::tls::TlsServer;
 
 /// The mode of a Unix socket's file unless another is asked for: its owner alone may connect.
 pub const SOCKET_MODE: u32 = 0o600;
 
-/// The most connections at the same time. Further clients are turned away.
+/// The most clients that have agreed on an export at the same time. Further ones are turned away.
 pub const CONNECTIONS_MAX: usize = 64;
 
 /// The most bytes that the requests of all connections have in flight together.
 pub const BYTES_MAX: usize = 256 << 20;
 
 // One connection leaves room for others, and no request is larger than all there is.
-const _: () = assert!(LIMITS.bytes < BYTES_MAX);
-const _: () = assert!(PAYLOAD_MAX as usize + 2 * SECTOR_SIZE <= LIMITS.bytes);
+const _: () = assert!(in_flight::BYTES_MAX < BYTES_MAX - CONNECTIONS_MAX * FLOOR_MAX);
+const _: () = assert!(PAYLOAD_MAX as usize + 2 * SECTOR_SIZE <= in_flight::BYTES_MAX);
 
 /// What is kept of the memory of writes that are over, for all connections: 16 MiB.
 const KEPT_MAX: Sectors = Sectors::new(4096);
+
+/// How long a client may send nothing of a write, or take nothing of its answers, while a request of another
+/// waits for room. It is disconnected after that.
+pub const STALL_MAX: Duration = Duration::from_secs(5);
 
 /// How long a client may take to send the bytes of a write, or to take an answer, while a request of
 /// another waits for room. It is disconnected after that.
@@ -72,9 +79,6 @@ pub const HOLD_MAX: Duration = Duration::from_secs(60);
 
 /// The most time that a client may take for its handshake, all of it. It is disconnected after that.
 pub const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
-
-/// How long answers may take to reach clients once the server is stopping.
-const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How long to wait after a client could not be accepted, for want of file descriptors perhaps.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
@@ -116,13 +120,16 @@ pub struct Server {
 /// to wait for with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// The most connections at the same time.
+    /// The most clients that have agreed on an export at the same time.
     pub connections_max: usize,
     /// The most time for a handshake, all of it.
     pub handshake_max: Duration,
     /// The most bytes that the requests of all connections have in flight together. A request of more
     /// runs while no other has any.
     pub bytes_max: usize,
+    /// How long a client may send nothing of a write, or take nothing of its answers, while a request waits for
+    /// room.
+    pub stall_max: Duration,
     /// How long a client may take to send the bytes of a write, or to take an answer, while a request
     /// waits for room.
     pub hold_max: Duration,
@@ -134,6 +141,7 @@ impl Default for Bounds {
             connections_max: CONNECTIONS_MAX,
             handshake_max: HANDSHAKE_MAX,
             bytes_max: BYTES_MAX,
+            stall_max: STALL_MAX,
             hold_max: HOLD_MAX,
         }
     }
@@ -212,16 +220,14 @@ impl Server {
         let Self { listener, waker, endpoint, exports, devices, bounds, tls } = self;
         let at_work = devices.iter().map(|(device, _)| Arc::clone(device)).collect();
         let shared = Arc::new(Shared {
-            counts: Arc::default(),
+            clients: Clients::new(bounds.connections_max),
             exports,
             devices: at_work,
             bounds,
             tls,
             pool: Pool::new(KEPT_MAX),
-            budget: Budget::new(bounds.bytes_max, bounds.hold_max),
+            budget: Budget::new(&bounds),
             stopping: AtomicBool::new(false),
-            open: Mutex::default(),
-            closed: Condvar::new(),
         });
         let acceptor = Arc::clone(&shared);
         // Its drop ends those that were started, where another one cannot be.
@@ -317,7 +323,7 @@ impl Running {
 
     /// How many clients are connected, those that left with requests in flight included.
     pub fn connections(&self) -> usize {
-        self.shared.lock_open().len()
+        self.shared.clients.count()
     }
 
     /// A look at the clients from elsewhere, also when the server has stopped.
@@ -340,7 +346,7 @@ impl Drop for Running {
         if let Some(acceptor) = self.acceptor.take() {
             acceptor.join().expect("the accepting thread does not panic");
         }
-        self.shared.close_all();
+        self.shared.clients.close();
         for device in &self.shared.devices {
             device.stop();
         }
@@ -357,11 +363,12 @@ pub struct Look(Arc<Shared>);
 impl Look {
     /// What clients do and have done.
     pub fn traffic(&self) -> Traffic {
-        let Counts { accepted, refused, requests } = &*self.0.counts;
+        let Counts { agreed, refused, dropped, requests } = &**self.0.clients.counts();
         Traffic {
-            open: self.0.lock_open().len() as u64,
-            accepted: accepted.load(Ordering::Relaxed),
+            open: self.0.clients.agreed() as u64,
+            accepted: agreed.load(Ordering::Relaxed),
             refused: refused.load(Ordering::Relaxed),
+            dropped: dropped.load(Ordering::Relaxed),
             requests: requests.load(Ordering::Relaxed),
         }
     }
@@ -370,26 +377,20 @@ impl Look {
 /// What clients do and have done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Clients that are connected, those that left with requests in flight included.
+    /// Clients that have agreed on an export and are connected, those that left with requests in flight included.
     pub open: u64,
-    /// Connections that were served.
+    /// Clients that have agreed on an export.
     pub accepted: u64,
-    /// Connections that were closed at once because there were too many.
+    /// Clients that were turned away because there were too many of these.
     pub refused: u64,
+    /// Connections in the handshake that were dropped for newer ones.
+    pub dropped: u64,
     /// Requests that have come, good or not.
     pub requests: u64,
 }
 
-/// What is counted of all connections.
-#[derive(Debug, Default)]
-struct Counts {
-    accepted: AtomicU64,
-    refused: AtomicU64,
-    requests: AtomicU64,
-}
-
 struct Shared {
-    counts: Arc<Counts>,
+    clients: Arc<Clients>,
     exports: Vec<Arc<LiveExport>>,
     devices: Vec<Arc<Device>>,
     bounds: Bounds,
@@ -397,86 +398,45 @@ struct Shared {
     pool: Pool,
     budget: Arc<Budget>,
     stopping: AtomicBool,
-    /// The connections, by number.
-    open: Mutex<BTreeMap<u64, Arc<Connection>>>,
-    closed: Condvar,
 }
 
 impl Shared {
     fn accept(self: &Arc<Self>, listener: &Listener) {
-        for id in 0.. {
+        for number in 0.. {
             let accepted = listener.accept();
             if self.stopping.load(Ordering::Relaxed) {
                 return;
             }
             match accepted {
-                Ok(socket) => self.admit(id, socket),
+                Ok((socket, network)) => self.admit(number, socket, network),
                 Err(_) => thread::sleep(ACCEPT_PAUSE),
             }
         }
     }
 
-    fn admit(self: &Arc<Self>, id: u64, socket: Socket) {
-        let mut open = self.lock_open();
-        if open.len() >= self.bounds.connections_max {
-            self.counts.refused.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-        self.counts.accepted.fetch_add(1, Ordering::Relaxed);
+    fn admit(self: &Arc<Self>, number: u64, socket: Socket, network: Network) {
         let socket = Arc::new(socket);
-        let in_flight = InFlight::new(LIMITS, Arc::clone(&self.budget), Arc::clone(&socket));
+        let account = Account::new(Arc::clone(&self.budget), Arc::clone(&socket));
         let connection = Arc::new(Connection {
+            number,
             socket,
-            in_flight,
+            in_flight: InFlight::new(account),
             handshake_max: self.bounds.handshake_max,
             pool: self.pool.clone(),
             tls: self.tls.clone(),
-            counts: Arc::clone(&self.counts),
+            counts: Arc::clone(self.clients.counts()),
         });
-        open.insert(id, Arc::clone(&connection));
-        drop(open);
-        let listed = Listed { shared: Arc::clone(self), id };
+        let Some(seat) = self.clients.enter(number, network, Arc::clone(&connection)) else {
+            return;
+        };
+        let shared = Arc::clone(self);
         // Without a thread left, dropping the closure takes the client off the list again.
         let _spawned = thread::Builder::new().name("nbd-reader".to_owned()).spawn(move || {
             // No client is left to be told how it ended.
-            let Shared { exports, stopping, .. } = &*listed.shared;
-            let _result = connection::serve(&connection, exports, stopping);
+            let Shared { exports, stopping, .. } = &*shared;
+            let _result = connection::serve(&connection, &seat, exports, stopping);
             connection.socket.shutdown(Shutdown::Both);
+            drop(seat);
         });
-    }
-
-    /// Closes every connection, the accepting thread having ended.
-    fn close_all(&self) {
-        let connections: Vec<Arc<Connection>> = self.lock_open().values().cloned().collect();
-        for connection in &connections {
-            connection.socket.shutdown(Shutdown::Read);
-        }
-        for connection in &connections {
-            connection.in_flight.wait_answered();
-        }
-        let some = |open: &mut BTreeMap<u64, Arc<Connection>>| !open.is_empty();
-        let (open, _) = self
-            .closed
-            .wait_timeout_while(self.lock_open(), FAREWELL, some)
-            .unwrap_or_else(PoisonError::into_inner);
-        open.values().for_each(|connection| connection.socket.shutdown(Shutdown::Both));
-        drop(self.closed.wait_while(open, some).unwrap_or_else(PoisonError::into_inner));
-    }
-
-    fn lock_open(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Connection>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A connection's place on the list, left when it ends.
-struct Listed {
-    shared: Arc<Shared>,
-    id: u64,
-}
-
-impl Drop for Listed {
-    fn drop(&mut self) {
-        self.shared.lock_open().remove(&self.id);
-        self.shared.closed.notify_all();
     }
 }

@@ -22,8 +22,8 @@ pub(super) const ALLOCATION: &str = "base:allocation";
 /// What replies call it.
 pub(super) const ALLOCATION_ID: u32 = 1;
 
-/// The block size announced as the smallest. Smaller requests are served too.
-const BLOCK_MIN: u32 = 512;
+/// The block size announced as the smallest: requests of any bytes are served.
+const BLOCK_MIN: u32 = 1;
 
 /// What clients are told about an export.
 #[derive(Clone, Debug)]
@@ -256,6 +256,20 @@ impl<'a> Negotiation<'a> {
     }
 }
 
+/// What a client gets in the place of these answers that cannot be served because too many are.
+pub(super) fn turn_away(answers: &mut Vec<ServerMessage>) {
+    // There is no way to refuse an EXPORT_NAME.
+    let refusal = match answers.last() {
+        Some(&ServerMessage::Answer { option, .. }) => {
+            let reason = "the server has as many clients as it serves: try again later";
+            Some(ServerMessage::Answer { option, answer: refused(Refusal::Policy, reason) })
+        }
+        Some(_) | None => None,
+    };
+    answers.clear();
+    answers.extend(refusal);
+}
+
 /// What a client gets that has to begin TLS first.
 fn unencrypted(option: &ClientOption, answers: &mut Answers<'_>) -> Step {
     match option {
@@ -345,7 +359,7 @@ mod tests {
         let wanted = vec![info::NAME, info::DESCRIPTION];
         let option = ClientOption::Go { export: String::new(), wanted };
         let (answers, step) = ask(&mut negotiation, option);
-        let block_size = Info::BlockSize { min: 512, preferred: 4096, max: 32 << 20 };
+        let block_size = Info::BlockSize { min: 1, preferred: 4096, max: 32 << 20 };
         let size = Bytes::new(1 << 20);
         let facts = [
             Info::Export { size, flags: ExportFlags::HAS_FLAGS },

@@ -20,6 +20,7 @@ use std::net::Shutdown;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use super::budget::Account;
 use super::in_flight::Permit;
 use crate::codec::{Payload, ServerMessage};
 use crate::socket::Socket;
@@ -40,9 +41,14 @@ const HEAD_USUAL: usize = 64;
 /// Parts in memory of one call; the system takes 1024.
 const SLICES_MAX: usize = 512;
 
+/// Bytes of one call, so that it shows whether the client takes any: 256 KiB.
+const CALL_MAX: usize = 256 << 10;
+
 /// See the module.
 pub(super) struct Outbox {
     socket: Arc<Socket>,
+    /// What is told that the client takes its answers.
+    account: Arc<Account>,
     state: Mutex<OutboxState>,
     changed: Condvar,
     /// Whether the client takes nothing any more: what the state says, for those who do not hold it.
@@ -95,6 +101,10 @@ impl Outgoing {
 
     /// What is left to be sent.
     fn slices(&self) -> impl Iterator<Item = IoSlice<'_>> {
+        self.parts().map(IoSlice::new)
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &[u8]> {
         let data = self.data.iter().flat_map(Payload::slices);
         let mut skip = self.sent;
         let rest = move |slice: &'_ [u8]| -> usize {
@@ -104,7 +114,7 @@ impl Outgoing {
         };
         let slices = std::iter::once(self.head.as_slice()).chain(data);
         let cut = slices.scan(rest, |rest, slice| Some(&slice[rest(slice)..]));
-        cut.filter(|slice| !slice.is_empty()).map(IoSlice::new)
+        cut.filter(|slice| !slice.is_empty())
     }
 }
 
@@ -113,10 +123,11 @@ pub(super) struct Sender(Arc<Outbox>);
 
 impl Outbox {
     /// For the client at `socket`, and what answers are given to.
-    pub(super) fn new(socket: Arc<Socket>) -> (Arc<Self>, Sender) {
+    pub(super) fn new(socket: Arc<Socket>, account: Arc<Account>) -> (Arc<Self>, Sender) {
         let state = Mutex::new(OutboxState { senders: 1, ..OutboxState::default() });
         let outbox = Arc::new(Self {
             socket,
+            account,
             state,
             changed: Condvar::new(),
             is_broken: AtomicBool::new(false),
@@ -151,6 +162,9 @@ impl Outbox {
         state.sending = false;
         match sent {
             Ok(sent) => {
+                if sent > 0 {
+                    self.account.note_taken();
+                }
                 outgoing.sent += sent;
                 let is_over = outgoing.sent == outgoing.len();
                 if !is_over {
@@ -235,10 +249,19 @@ impl Outbox {
     }
 
     fn write_batch(&self, batch: &[Outgoing]) -> io::Result<()> {
-        let mut slices: Vec<IoSlice<'_>> = batch.iter().flat_map(Outgoing::slices).collect();
+        let parts = batch.iter().flat_map(Outgoing::parts);
+        let mut slices: Vec<IoSlice<'_>> =
+            parts.flat_map(|part| part.chunks(CALL_MAX)).map(IoSlice::new).collect();
         let mut left = slices.as_mut_slice();
         while !left.is_empty() {
-            let count = self.socket.write(&left[..left.len().min(SLICES_MAX)])?;
+            let mut bytes = 0;
+            let fits = |slice: &&IoSlice<'_>| {
+                bytes += slice.len();
+                bytes <= CALL_MAX
+            };
+            let call = left[..left.len().min(SLICES_MAX)].iter().take_while(fits).count();
+            let count = self.socket.write(&left[..call])?;
+            self.account.note_taken();
             IoSlice::advance_slices(&mut left, count);
         }
         Ok(())
@@ -283,24 +306,23 @@ impl Drop for Sender {
 mod tests {
     use std::io::Read;
     use std::os::unix::net::UnixStream;
-    use std::time::Duration;
 
     use levelhead_block::{Buf, Data};
     use levelhead_units::SECTOR_SIZE;
 
     use super::*;
     use crate::codec::Cookie;
+    use crate::server::Bounds;
     use crate::server::budget::Budget;
-    use crate::server::in_flight::{InFlight, Limits};
+    use crate::server::in_flight::InFlight;
 
     /// An outbox, its sender, what counts its answers, and the client's end.
-    fn outbox() -> (Arc<Outbox>, Sender, Arc<InFlight>, UnixStream) {
+    fn outbox() -> (Arc<Outbox>, Sender, InFlight, UnixStream) {
         let (server, client) = UnixStream::pair().unwrap();
         let socket = Arc::new(Socket::Unix(server));
-        let limits = Limits { requests: 1000, bytes: usize::MAX };
-        let budget = Budget::new(usize::MAX, Duration::MAX);
-        let in_flight = InFlight::new(limits, budget, Arc::clone(&socket));
-        let (outbox, sender) = Outbox::new(socket);
+        let account = Account::new(Budget::new(&Bounds::default()), Arc::clone(&socket));
+        let in_flight = InFlight::new(Arc::clone(&account));
+        let (outbox, sender) = Outbox::new(socket, account);
         (outbox, sender, in_flight, client)
     }
 

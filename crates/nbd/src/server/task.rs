@@ -10,6 +10,7 @@ use super::Access;
 use super::change::{Change, covering};
 use super::failure::Failure;
 use super::negotiation::{Agreed, Replies, Status};
+use super::turns::{Bare, Deed};
 use crate::codec::{Body, CommandFlags, CommandKind, Errno, PAYLOAD_MAX, RequestHeader};
 
 const SECTOR: u64 = SECTOR_SIZE as u64;
@@ -25,6 +26,8 @@ pub(super) enum Task {
     },
     Flush,
     Change(Change),
+    /// A change that brings no bytes.
+    Bare(Bare),
     /// Say that `length` bytes are allocated.
     Status {
         length: u32,
@@ -81,12 +84,12 @@ pub(super) fn task(header: &RequestHeader, body: Body, rules: &Rules) -> Result<
                 let message = "disks write zeroes no faster than anything else";
                 return Err(Failure::new(Errno::NotSupported, message));
             }
-            Ok(Task::Change(Change::write_zeroes(bytes(), durability)))
+            Ok(Task::Bare(Bare { deed: Deed::Zero, bytes: bytes(), durability }))
         }
         CommandKind::Trim => {
             check_access(rules)?;
             check_range(header, rules, Errno::Invalid)?;
-            Ok(Task::Change(Change::trim(bytes(), durability)))
+            Ok(Task::Bare(Bare { deed: Deed::Trim, bytes: bytes(), durability }))
         }
         CommandKind::Cache => {
             check_range(header, rules, Errno::Invalid)?;
@@ -185,6 +188,7 @@ mod tests {
     fn change(header: &RequestHeader, byte: u8) -> Change {
         match task(header, body(header, byte), &RULES) {
             Ok(Task::Change(change)) => change,
+            Ok(Task::Bare(bare)) => bare.into_change(),
             other => panic!("{header:?} became {other:?}"),
         }
     }
@@ -242,7 +246,7 @@ mod tests {
         let fast = with(CommandKind::WriteZeroes, CommandFlags::FAST_ZERO);
         assert_eq!(error(&fast, &RULES), Errno::NotSupported);
         let no_hole = with(CommandKind::WriteZeroes, CommandFlags::NO_HOLE);
-        assert!(matches!(task(&no_hole, Body::Nothing, &RULES), Ok(Task::Change(_))));
+        assert!(matches!(task(&no_hole, Body::Nothing, &RULES), Ok(Task::Bare(_))));
     }
 
     #[test]

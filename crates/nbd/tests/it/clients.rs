@@ -322,18 +322,34 @@ fn client_that_takes_no_answers_holds_up_nobody_not_even_the_end() {
 }
 
 #[test]
-fn clients_past_the_bound_are_turned_away() {
+fn clients_past_the_bound_are_turned_away_with_a_reason() {
     let served = served();
-    let mut greeted: Vec<RawClient> = Vec::new();
+    let mut agreed: Vec<RawClient> = Vec::new();
     for _ in 0..CONNECTIONS_MAX {
         let mut client = served.raw();
-        assert!(client.receive().is_some());
-        greeted.push(client);
+        client.go(&[]);
+        agreed.push(client);
     }
-    assert_eq!(served.raw().receive(), None);
-    greeted.pop();
+    let mut refused = served.raw();
+    refused.greet();
+    let go = ClientOption::Go { export: String::new(), wanted: Vec::new() };
+    let answers = refused.ask(&go);
+    let [Answer::Refused { refusal: Refusal::Policy, reason }] = &answers[..] else {
+        panic!("{answers:?}")
+    };
+    assert!(reason.contains("as many clients as it serves"), "{reason}");
+    assert_eq!(refused.receive(), None);
+    let mut nameless = served.raw();
+    nameless.greet();
+    let mut bytes = Vec::new();
+    ClientOption::ExportName(String::new()).encode(&mut bytes);
+    nameless.send(&bytes);
+    assert_eq!(nameless.receive(), None, "there is no way to refuse it");
+    agreed.pop();
     wait_until("there is a place", || served.running.connections() < CONNECTIONS_MAX);
     works(&served);
+    let traffic = served.running.look().traffic();
+    assert_eq!((traffic.refused, traffic.dropped), (2, 0));
 }
 
 #[test]

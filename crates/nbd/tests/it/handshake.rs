@@ -3,12 +3,10 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use levelhead_block::Durability;
 use levelhead_nbd::codec::{ClientOption, CommandKind};
-use levelhead_nbd::{Bounds, CONNECTIONS_MAX, Client, HANDSHAKE_MAX};
-use levelhead_units::Bytes;
+use levelhead_nbd::{Bounds, CONNECTIONS_MAX, HANDSHAKE_MAX};
 
-use crate::common::{RawClient, Served, export, memory, wait_until};
+use crate::common::{Served, export, memory, wait_until};
 
 /// Less time than usual, and more than a client takes that does what it should.
 const TIME: Duration = Duration::from_secs(1);
@@ -83,20 +81,6 @@ fn client_that_takes_no_answers_to_its_options_is_disconnected() {
 }
 
 #[test]
-fn places_of_silent_clients_come_free() {
-    let served = hasty(TIME);
-    let silent: Vec<RawClient> = (0..CONNECTIONS_MAX).map(|_| served.raw().impatient()).collect();
-    let mut client = None;
-    wait_until("there is a place", || {
-        client = Client::connect(served.running.endpoint(), "").ok();
-        client.is_some()
-    });
-    let client = client.expect("it is connected");
-    client.write_at(Bytes::new(0), b"served", Durability::Cached).unwrap();
-    drop(silent);
-}
-
-#[test]
 fn time_for_the_handshake_is_no_time_for_what_follows() {
     let served = hasty(2 * TIME);
     let mut idle = served.raw().impatient();
@@ -117,6 +101,7 @@ fn limit_is_what_the_documentation_says() {
         HANDSHAKE_MAX.as_secs()
     );
     assert!(page.contains(&row));
-    let row = format!("| connections | {CONNECTIONS_MAX} (`--max-connections`) |");
+    let row =
+        format!("| clients that have chosen an export | {CONNECTIONS_MAX} (`--max-connections`) |");
     assert!(page.contains(&row));
 }

@@ -7,6 +7,7 @@ mod codec_any_bytes;
 #[path = "../common/mod.rs"]
 mod common;
 mod exports;
+mod flood;
 mod handshake;
 mod lasting;
 mod loopback;
@@ -16,3 +17,4 @@ mod peers_tls;
 #[path = "../common/talk.rs"]
 mod talk;
 mod tls;
+mod turns;

@@ -93,7 +93,7 @@ fn nbdinfo_prints_what_the_export_is_like() {
         "can_multi_conn: true",
         "can_trim: true",
         "can_zero: true",
-        "block_size_minimum: 512",
+        "block_size_minimum: 1",
         "block_size_preferred: 4096",
         "block_size_maximum: 33554432",
     ] {
