@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 
 use levelhead_app::Stop;
 use levelhead_app::filesystem::{
-    CodeWish, MakeFilesystem, Mount, MountOptions, Redundancy, make_filesystem, mount, umount,
+    CodeWish, MakeFilesystem, Mount, MountHooks, MountOptions, Mounted, Redundancy,
+    make_filesystem, mount, umount,
 };
 use levelhead_block::{BlockService, Effort, Request};
 use levelhead_host::LoneDrive;

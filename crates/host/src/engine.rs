@@ -455,7 +455,7 @@ impl Engine {
                 })
             }
             Event::Standing(DriveEvent { drive, kind: EventKind::Silent, .. }) => {
-                self.refusal_of(drive)
+                self.trouble_of(drive)
             }
             Event::Standing(_) | Event::Array(_) | Event::Released { .. } => None,
         };
@@ -468,11 +468,14 @@ impl Engine {
         (self.parts.on_event)(&numbered);
     }
 
-    /// Why this machine refuses the commands of a drive, if that is why the drive ends none.
-    fn refusal_of(&self, drive: DriveIdx) -> Option<LostMember> {
+    /// Why a drive completes nothing, as far as this machine knows: it refuses the drive's commands, or the last one failed.
+    fn trouble_of(&self, drive: DriveIdx) -> Option<LostMember> {
         let Seat { name, work, .. } = &self.parts.seats[drive.as_usize()];
-        let reason = work.refusal().map(|why| format!("this machine refuses its commands: {why}"));
-        reason.map(|reason| LostMember { name: name.clone(), reason: Some(reason) })
+        let refusal = work.refusal().map(|why| {
+            format!("this machine refuses its commands, and the drive keeps its place: {why}")
+        });
+        let reason = refusal.or_else(|| work.trouble().map(str::to_owned))?;
+        Some(LostMember { name: name.clone(), reason: Some(reason) })
     }
 
     /// What a lost drive was called, and how it has failed, if it has.
@@ -483,8 +486,7 @@ impl Engine {
             Why::ByHand => work.forgive(),
             Why::Silent => {
                 let patience = self.parts.array.patience().map_or(Nanos::ZERO, |known| known.lost);
-                let secs = patience.as_secs_f64();
-                work.handle_error(format!("it has ended no command for {secs} s"));
+                work.handle_silence(patience.as_secs_f64());
             }
             Why::Failed => {}
         }

@@ -9,6 +9,8 @@
 //!   more drops the oldest of them from the address that has most, so that one who opens ever more drops its own.
 //! - H3. What a client sends is held up to [`HEAD_MAX`] bytes.
 //! - H4. Stopping waits for no client: for the source alone, if it is being asked.
+//! - H5. At a loopback address it answers to this machine's own names alone: a page in a browser here may call the address by a name of
+//!   its own, and would read the answer.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -18,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::request::{Asked, HEAD_MAX, Page, Refusal, end_of_head, parse};
+use crate::request::{Asked, HEAD_MAX, Host, Page, Refusal, end_of_head, parse};
 use crate::{Address, Exposition, Family, Format};
 
 /// Requests that are answered at a time.
@@ -84,7 +86,8 @@ impl Server {
         let waker = listener.try_clone().map_err(fail)?;
         let stopping = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stopping);
-        let accept = move || accept(&listener, &Arc::new(source), &stopped);
+        let desk = Arc::new(Desk { source, is_for_own: address.0.ip().is_loopback() });
+        let accept = move || accept(&listener, &desk, &stopped);
         let thread =
             thread::Builder::new().name("metrics".to_owned()).spawn(accept).map_err(fail)?;
         Ok(Running { address, waker, stopping, thread: Some(thread) })
@@ -115,7 +118,14 @@ impl Drop for Running {
     }
 }
 
-fn accept(listener: &TcpListener, source: &Arc<Source>, stopping: &AtomicBool) {
+/// What answers.
+struct Desk {
+    source: Source,
+    /// Whether only this machine's own names for itself are answered to (H5).
+    is_for_own: bool,
+}
+
+fn accept(listener: &TcpListener, desk: &Arc<Desk>, stopping: &AtomicBool) {
     let mut clients = Clients::default();
     loop {
         let accepted = listener.accept();
@@ -123,7 +133,7 @@ fn accept(listener: &TcpListener, source: &Arc<Source>, stopping: &AtomicBool) {
             return;
         }
         match accepted {
-            Ok((stream, peer)) => clients.welcome(stream, peer.ip().to_canonical(), source),
+            Ok((stream, peer)) => clients.welcome(stream, peer.ip().to_canonical(), desk),
             Err(_) => thread::sleep(ACCEPT_PAUSE),
         }
     }
@@ -182,7 +192,7 @@ impl Client {
 }
 
 impl Clients {
-    fn welcome(&mut self, stream: TcpStream, address: IpAddr, source: &Arc<Source>) {
+    fn welcome(&mut self, stream: TcpStream, address: IpAddr, desk: &Arc<Desk>) {
         self.all.retain(|client| !client.thread.is_finished());
         if self.all.len() >= THREADS_MAX {
             turn_away(&stream);
@@ -190,12 +200,12 @@ impl Clients {
         }
         self.make_room();
         let Ok(own) = stream.try_clone() else { return };
-        let (held, source) = (Arc::new(Mutex::new(Some(own))), Arc::clone(source));
+        let (held, desk) = (Arc::new(Mutex::new(Some(own))), Arc::clone(desk));
         let (shared, state) = (Arc::clone(&held), Arc::new(State::default()));
         let (its, answering) = (Arc::clone(&state), Arc::clone(&self.answering));
         let talk = move || {
             // A client that has left, or takes too long, hears no more.
-            drop(converse(&stream, &source, || Slot::take(&answering, &its)));
+            drop(converse(&stream, &desk, || Slot::take(&answering, &its)));
             drop(stream.shutdown(Shutdown::Both));
             *lock(&shared) = None;
         };
@@ -256,7 +266,7 @@ fn turn_away(mut stream: &TcpStream) {
 /// One request and its answer (H1).
 fn converse<'a>(
     stream: &TcpStream,
-    source: &Source,
+    desk: &Desk,
     slot: impl Fn() -> Option<Slot<'a>>,
 ) -> io::Result<()> {
     let head = read_head(stream, Instant::now() + REQUEST_MAX);
@@ -265,7 +275,10 @@ fn converse<'a>(
         (Ok(None), _) => return Ok(()),
         (Ok(Some(_)), None) => answer_to_refusal(Refusal::TooMany),
         (Ok(Some(head)), Some(_)) => match parse(&head) {
-            Ok(asked) => answer(asked, source),
+            Ok(Asked { host: Host::Other, .. }) if desk.is_for_own => {
+                answer_to_refusal(Refusal::Misdirected)
+            }
+            Ok(asked) => answer(asked, &desk.source),
             Err(refusal) => answer_to_refusal(refusal),
         },
         (Err(refusal), _) => answer_to_refusal(refusal),
@@ -339,7 +352,7 @@ fn write_all(mut stream: &TcpStream, mut bytes: &[u8], by: Instant) -> io::Resul
     Ok(())
 }
 
-fn answer(Asked { page, is_head }: Asked, source: &Source) -> String {
+fn answer(Asked { page, is_head, host: _ }: Asked, source: &Source) -> String {
     let (media_type, body) = match page {
         Page::Index => ("text/plain; charset=utf-8", "The metrics are at /metrics.\n".to_owned()),
         Page::Metrics(format) => (format.media_type(), text(source, format)),
@@ -400,16 +413,18 @@ mod tests {
     fn scrape_gets_the_families_in_the_format_it_wants() {
         let running = serve(every_kind);
         let expected = |format| Exposition(&every_kind()).text(format);
-        let (head, body) = ask(&running, "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
+        let (head, body) = ask(&running, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
         assert!(head.starts_with("HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text;"));
         assert_eq!(body, expected(Format::OpenMetrics));
         assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())), "{head}");
-        let older = "GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: text/plain\r\n\r\n";
+        let older = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: text/plain\r\n\r\n";
         let (head, body) = ask(&running, older);
         assert!(head.contains("\r\nContent-Type: text/plain; version=0.0.4;"), "{head}");
         assert_eq!(body, expected(Format::Prometheus));
-        let (head, nothing) =
-            ask(&running, "HEAD /metrics HTTP/1.1\r\nHost: a\r\nAccept: text/plain\r\n\r\n");
+        let (head, nothing) = ask(
+            &running,
+            "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: text/plain\r\n\r\n",
+        );
         assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())), "{head}");
         assert_eq!(nothing, "");
         let (head, body) = ask(&running, "GET / HTTP/1.0\r\n\r\n");
@@ -429,6 +444,7 @@ mod tests {
             ("\r\n\r\n", "400"),
             ("GET / HTTP/3.0\r\n\r\n", "505"),
             (&long, "431"),
+            ("GET /metrics HTTP/1.1\r\nHost: evil.example:9469\r\n\r\n", "421"),
         ] {
             let (head, body) = ask(&running, request);
             assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{request:.40}: {head}");

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use levelhead_units::escaped;
+
 use crate::csv;
 use crate::markup::escape;
 
@@ -70,13 +72,16 @@ impl Table {
     }
 
     /// The table in columns of characters: heads, a rule, rows. No line has trailing spaces. Line
-    /// breaks and control characters in a cell become spaces, so that a cell stays a cell and a
+    /// breaks and control characters in a cell are escaped, so that a cell stays a cell and a
     /// name from outside cannot steer a terminal.
     pub fn to_text(&self) -> String {
         let heads: Vec<String> =
-            self.columns.iter().map(|column| printable(&column.name)).collect();
-        let rows: Vec<Vec<String>> =
-            self.rows.iter().map(|row| row.iter().map(|cell| printable(cell)).collect()).collect();
+            self.columns.iter().map(|column| escaped(&column.name).into_owned()).collect();
+        let rows: Vec<Vec<String>> = self
+            .rows
+            .iter()
+            .map(|row| row.iter().map(|cell| escaped(cell).into_owned()).collect())
+            .collect();
         let width = |at: usize| {
             let cells = rows.iter().map(|row| row[at].chars().count());
             cells.fold(heads[at].chars().count(), usize::max)
@@ -129,10 +134,6 @@ impl Table {
     }
 }
 
-fn printable(cell: &str) -> String {
-    cell.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
 fn class(align: Align) -> &'static str {
     match align {
         Align::Left => "",
@@ -163,10 +164,10 @@ level <ours>      40
     }
 
     #[test]
-    fn widths_count_characters_and_controls_become_spaces() {
+    fn widths_count_characters_and_controls_are_escaped() {
         let mut table = Table::new([Column::left("µs"), Column::left("note")]);
         table.push(["é", "a\nb\u{1b}[31m"]);
-        assert_eq!(table.to_text(), "µs  note\n--  --------\né   a b [31m\n");
+        assert_eq!(table.to_text(), "µs  note\n--  ------------\né   a\\nb\\x1b[31m\n");
     }
 
     #[test]

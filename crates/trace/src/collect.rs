@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use levelhead_units::{Bytes, Nanos, Sectors};
+use levelhead_units::{Bytes, Nanos, Sectors, foreign};
 
 use crate::{DeviceSummary, Format, Kind, Record, Skipped, Trace};
 
@@ -273,16 +273,10 @@ impl Devices {
         let number = self.names.len() as u32;
         self.numbers.insert(name.into(), number);
         self.names.push(name.into());
-        let name = printable(name);
+        let name = foreign(&String::from_utf8_lossy(name));
         self.summaries.push(DeviceSummary { name, sectors_end: Sectors::ZERO, requests: 0 });
         Some(number)
     }
-}
-
-/// A name that does no harm on a terminal.
-fn printable(name: &[u8]) -> String {
-    let text = String::from_utf8_lossy(name);
-    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 #[cfg(test)]
@@ -390,7 +384,12 @@ mod tests {
 
     #[test]
     fn names_of_devices_are_fit_to_print() {
-        assert_eq!(printable(b"\x1b[2Jsda"), "\u{FFFD}[2Jsda");
-        assert_eq!(printable(br"\\.\PhysicalDrive0"), r"\\.\PhysicalDrive0");
+        let shown = |device: &'static [u8]| {
+            let mut collector = Collector::new(RECORDS_MAX);
+            collector.add(Request { device, ..READ }).unwrap();
+            collector.finish(Format::Spc).expect("a record").devices[0].name.clone()
+        };
+        assert_eq!(shown(b"\x1b[2Jsda"), "\\x1b[2Jsda");
+        assert_eq!(shown(br"\\.\PhysicalDrive0"), r"\\.\PhysicalDrive0");
     }
 }

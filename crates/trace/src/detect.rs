@@ -140,7 +140,7 @@ mod tests {
                 b"419,W,8792731648,16384,1577808144360767\n",
                 "one that begins with '419,W,8792731648,16384,1577808144360767'",
             ),
-            (&[0; 64], &format!("one that begins with '{}...'", "\\0".repeat(40))),
+            (&[0; 64], &format!("one that begins with '{}...'", "\\x00".repeat(40))),
         ];
         for (bytes, found) in refusals {
             let error = read(bytes, "t", None, &mut |_| ()).unwrap_err();

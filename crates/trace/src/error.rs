@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use levelhead_units::escaped;
+
 /// A trace that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
@@ -94,7 +96,7 @@ pub(crate) fn quoted(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * SHOWN_MAX)]);
     let shown: String = text.chars().take(SHOWN_MAX).collect();
     let more = if shown.len() < bytes.len() { "..." } else { "" };
-    format!("'{}{more}'", shown.escape_debug())
+    format!("'{}{more}'", escaped(&shown))
 }
 
 #[cfg(test)]
@@ -117,7 +119,7 @@ mod tests {
     #[test]
     fn quotes_are_short_and_harmless() {
         assert_eq!(quoted(b"abc"), "'abc'");
-        assert_eq!(quoted(b"\x1b[31m"), "'\\u{1b}[31m'");
+        assert_eq!(quoted(b"\x1b[31m"), "'\\x1b[31m'");
         assert_eq!(quoted(&[b'x'; 5000]), format!("'{}...'", "x".repeat(40)));
         assert_eq!(quoted(&[0xFF, 0xFE]), "'\u{FFFD}\u{FFFD}'");
     }

@@ -4,16 +4,19 @@
 //! Point + distance is a point, point - point is a distance, and nothing else compiles. Where a
 //! conversion rounds, its name says how.
 //!
-//! The textual forms (`8KiB`, `20ms`, `2%`) are parsed and printed here and nowhere else.
+//! The textual forms (`8KiB`, `20ms`, `2%`) are parsed and printed here and nowhere else, and text that somebody else wrote is
+//! cleaned here: [`foreign`].
 
 #![forbid(unsafe_code)]
 
 mod drives;
+mod foreign;
 mod space;
 mod text;
 mod time;
 
 pub use drives::{DriveIdx, DriveSet};
+pub use foreign::{FOREIGN_MAX, escaped, escaped_lines, foreign};
 pub use space::{Bytes, Extent, Lba, SECTOR_SIZE, Sectors};
 pub use text::{ParseUnitError, short};
 pub use time::{Instant, Nanos};

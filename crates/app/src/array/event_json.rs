@@ -157,7 +157,7 @@ pub(crate) enum Facts {
         cohort_median_ms: f64,
         cohort_mad_ms: f64,
         samples: u32,
-        /// Why the machine refuses its commands, where that makes it silent.
+        /// Why a silent drive's commands are refused by its machine, or how its last command failed, if it did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -383,13 +383,13 @@ impl EventJson {
             Facts::Standing { drive, .. } if event == "heard" => {
                 format!("drive {drive} heard at {at_seconds:.1} s: it has ended a command again")
             }
-            Facts::Standing { drive, reason: Some(reason), .. } => {
-                format!("drive {drive} {event} at {at_seconds:.1} s, but keeps its place: {reason}")
+            Facts::Standing { drive, reason, .. } if event == "silent" => {
+                let why = reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
+                format!(
+                    "drive {drive} silent at {at_seconds:.1} s: it has had something to do for long and \
+                     ended nothing{why}"
+                )
             }
-            Facts::Standing { drive, .. } if event == "silent" => format!(
-                "drive {drive} silent at {at_seconds:.1} s: it has had something to do for long and \
-                 ended nothing"
-            ),
             Facts::Standing { drive, samples: 0, .. } => {
                 format!(
                     "drive {drive} {event} at {at_seconds:.1} s: it has ended no command lately"

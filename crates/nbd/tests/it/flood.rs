@@ -60,7 +60,8 @@ where
 
 fn over_tcp(change: impl FnOnce(Server) -> Server) -> (Running, std::net::SocketAddr) {
     let endpoint: Endpoint = "tcp:127.0.0.1:0".parse().unwrap();
-    let running = change(Server::bind(&endpoint, vec![export(memory(64))]).unwrap()).start();
+    let running =
+        change(Server::bind(&endpoint, vec![export(memory(64))]).unwrap()).start().unwrap();
     let &Endpoint::Tcp(address) = running.endpoint() else { panic!("it was TCP") };
     (running, address)
 }
