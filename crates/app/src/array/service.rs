@@ -228,7 +228,7 @@ mod tests {
             tell: Box::new(move |notice| drop(tells.send(notice))),
             watchdog: Some(Duration::from_millis(20)),
         };
-        let pulse = Pulse::start(service, Arc::new(Snapshots::new(array.clone())));
+        let pulse = Pulse::start(service, Arc::new(Snapshots::new(array.clone()))).unwrap();
         assert_eq!(told.recv().unwrap(), Notice::Ready);
         assert_eq!(told.recv().unwrap(), Notice::Status("raid0:2+0,chunk=8KiB: whole".into()));
         let wait_for_life = || while told.recv().unwrap() != Notice::Alive {};
@@ -266,7 +266,7 @@ mod tests {
         let (tells, told) = mpsc::channel();
         let tell = Box::new(move |notice| drop(tells.send(notice)));
         let service = Service { tell, watchdog: Some(Duration::from_millis(20)) };
-        let pulse = Pulse::start(service, Arc::new(Snapshots::new(array(&dir))));
+        let pulse = Pulse::start(service, Arc::new(Snapshots::new(array(&dir)))).unwrap();
         pulse.stopping(Duration::ZERO);
         while told.recv().unwrap() != Notice::Stopping {}
         let rest: Vec<Notice> = (0..5).map(|_| told.recv().unwrap()).collect();

@@ -459,6 +459,7 @@ impl Runtime {
                     assert!(self.array.lost().contains(drive));
                     self.losses.push(why);
                 }
+                Action::Event(Event::Released { .. }) => {}
                 Action::Event(Event::Array(event)) => self.array_events.push(event),
                 Action::Answer(answer) => self.answers.push(answer),
             }

@@ -50,7 +50,7 @@ fn phase_of(fs: &Filesystem) -> &'static str {
         Phase::Unmounting => "unmounting",
         Phase::Closing(_) => "closing",
         Phase::Unmounted => "unmounted",
-        Phase::Broken => "broken",
+        Phase::Broken(_) => "broken",
     }
 }
 

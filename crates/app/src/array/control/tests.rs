@@ -11,7 +11,7 @@ const LONG: Duration = Duration::from_secs(60);
 
 fn desk(handle: &ArrayHandle) -> Desk {
     let ending = Ending { stop: Stop::new(), ended: Arc::default() };
-    Desk { handle: handle.clone(), ending, followers: Arc::default() }
+    Desk { handle: handle.clone(), ending, answering: Arc::default(), followers: Arc::default() }
 }
 
 /// What a client hears that asks this while no thread is to be had.

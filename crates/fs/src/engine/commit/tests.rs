@@ -53,7 +53,7 @@ fn what_was_written_is_safe_after_5_s_also_while_writing_goes_on() {
     let step = Nanos::from_millis(100);
     for at in 0..120_u64 {
         bed.run(write(inode, at));
-        let next = Instant::ZERO + Nanos::from_nanos(step.get() * (at + 1));
+        let next = Instant::ZERO + Nanos::new(step.get() * (at + 1));
         bed.wait_until(next);
         settle(&mut bed);
     }
