@@ -130,16 +130,19 @@ impl DamagedList {
             (start, end) = (start.min(other.lba), end.max(other.lba + sectors));
         }
         self.ranges.insert(Cell { drive, lba: start }, end - start);
-        while self.ranges.len() > most && self.widen() {}
+        while self.ranges.len() > most && self.widen(None) {}
         true
     }
 
-    /// Makes the two ranges of one drive one that lie nearest to each other.
-    fn widen(&mut self) -> bool {
+    /// Makes the two ranges of one drive one that lie nearest to each other; those with this sector between them only where
+    /// there are no others.
+    fn widen(&mut self, spared: Option<Cell>) -> bool {
         let ranges = self.ranges.iter().zip(self.ranges.keys().skip(1));
         let pairs = ranges.filter(|((first, _), next)| first.drive == next.drive);
-        let nearest =
-            pairs.min_by_key(|((first, sectors), next)| next.lba - (first.lba + **sectors));
+        let nearest = pairs.min_by_key(|&((first, &sectors), next)| {
+            let is_spared = spared.is_some_and(|cell| *first < cell && cell < *next);
+            (is_spared, next.lba - (first.lba + sectors))
+        });
         let Some(((&first, _), &next)) = nearest else { return false };
         let sectors = self.ranges.remove(&next).expect("it was found above");
         self.ranges.insert(first, next.lba + sectors - first.lba);
@@ -149,6 +152,10 @@ impl DamagedList {
 
     /// Takes a sector off it, which was written. Returns whether it was on it.
     pub fn remove(&mut self, cell: Cell) -> bool {
+        self.remove_within(cell, RANGES_MAX)
+    }
+
+    fn remove_within(&mut self, cell: Cell, most: usize) -> bool {
         let Some(DamagedRange { drive, extent }) = self.range_at(cell) else { return false };
         let (before, next) = (cell.lba - extent.lba, cell.lba + Sectors::new(1));
         self.ranges.remove(&Cell { drive, lba: extent.lba });
@@ -158,8 +165,9 @@ impl DamagedList {
         if next < extent.end() {
             self.ranges.insert(Cell { drive, lba: next }, extent.end() - next);
         }
-        // A range that is cut in two is one more.
-        while self.ranges.len() > RANGES_MAX && self.widen() {}
+        // A range that is cut in two is one more. Its halves are the nearest of all: were they made one, what was written would
+        // stay on the list however often it is written.
+        while self.ranges.len() > most && self.widen(Some(cell)) {}
         self.is_widened &= !self.is_empty();
         true
     }

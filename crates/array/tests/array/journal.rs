@@ -267,3 +267,47 @@ fn write_of_which_a_part_waits_for_an_announcement_does_not_fill_the_rings_behin
         assert!(answer.outcome.is_good());
     }
 }
+
+/// J11: where redundancy is not known to be valid for good the records of a drive lie on other rings too, and where the drive is slow
+/// they lie there instead. One ring was to get the same record for both reasons; when that drive became slow as well one of the
+/// two was withdrawn, and the other was written when its transaction was over, as a header without contents.
+#[test]
+fn record_that_two_reasons_bring_to_a_ring_goes_there_once() {
+    let spec: Spec = "raid6:3+2,chunk=4KiB".parse().unwrap();
+    let plain = settings(spec, 8, Policy::Normal, DriveSet::EMPTY);
+    let pieces = vec![extent(plain.area.size().get(), 400)];
+    let start = journaled(Settings { synced: 0, ..plain });
+    let journal = start.journal.clone().map(|known| JournalSettings { pieces, ..known });
+    let start = Settings { journal, ..start };
+    let pairs = (0..5).flat_map(|slow| (0..5).map(move |slower| (slow, slower)));
+    for (slow, slower) in pairs.filter(|(slow, slower)| slow != slower) {
+        let [slow, slower] = [slow, slower].map(DriveIdx::new);
+        let by_slow = |submit: &Submit| submit.drive == slow;
+        let by_slower = |submit: &Submit| submit.drive == slower && submit.command.is_write();
+        for lba in 0..24 {
+            let mut run = Runtime::new(&start, 1);
+            while run.array.synced() < run.array.layout().stripes() {
+                run.resync();
+                run.run_until_quiet();
+            }
+            (0..8).for_each(|id| run.write(id, extent(3 * id, 1), &[1; 4096]));
+            run.run_but_for(by_slow, Nanos::from_millis(300));
+            // The second drive has one record inside when the next one comes, and is not slow yet.
+            let by_both = |submit: &Submit| by_slow(submit) || by_slower(submit);
+            (8..12).for_each(|id| run.write(id, extent((lba + 3 * id) % 24, 1), &[2; 4096]));
+            run.run_but_for(by_both, Nanos::from_millis(30));
+            run.write(12, extent(lba, 1), &[3; 4096]);
+            run.run_but_for(by_both, Nanos::from_millis(300));
+            run.run_but_for(by_slower, Nanos::from_secs(1));
+            run.run_but_for(|_| false, Nanos::from_secs(1));
+            for id in 0..13 {
+                let context = format!("drives {slow} and {slower}, sector {lba}: write {id}");
+                let (answer, _) = run.take(id).unwrap_or_else(|| panic!("{context} waits"));
+                assert!(answer.outcome.is_good(), "{context}");
+            }
+            run.stop();
+            run.run_until_quiet();
+            assert!(run.buffers.is_empty() && run.ending.is_some(), "{} left", run.buffers.len());
+        }
+    }
+}

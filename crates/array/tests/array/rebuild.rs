@@ -1,6 +1,9 @@
 //! A lost drive's place has a new one: what it is given, beside random traffic, and what is not made up.
 
-use levelhead_array::{ArrayEvent, Blame, Budget, NotReplaced, Policy, ScrubState, Settings, Spec};
+use levelhead_array::{
+    ArrayEvent, Blame, Budget, JournalSettings, Left, NotReplaced, Policy, ScrubState, Settings,
+    Spec, Submit,
+};
 use levelhead_block::{Memory, Outcome, SectorSet};
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, SECTOR_SIZE, Sectors};
@@ -32,6 +35,14 @@ impl Client {
         self.rng.fill(self.model.bytes_mut(extent));
         self.id += 1;
         run.write(self.id, extent, self.model.bytes(extent));
+    }
+
+    /// Writes the first sector.
+    fn write_sector(&mut self, run: &mut Runtime) {
+        let first = extent(0, 1);
+        self.rng.fill(self.model.bytes_mut(first));
+        self.id += 1;
+        run.write(self.id, first, self.model.bytes(first));
     }
 
     /// Reads everything at once and compares it, but for what is damaged: the numbers of those sectors.
@@ -140,6 +151,77 @@ fn rebuilt_drive_stands_in_for_every_set_of_others_that_the_layout_survives() {
             client.look(&mut run, &context);
         }
     }
+}
+
+/// RB5: what says that older records are over has to outlast as many faults as the layout survives from the moment on at which a
+/// new drive counts. Where one ring alone said so, a recovery that could not read that sector put onto the new drive what had been
+/// written to the one before it, or said that it could not bring that back.
+#[test]
+fn no_sector_of_a_ring_that_is_lost_brings_back_what_a_rebuild_has_replaced() {
+    let others_lost =
+        [("raid1:2,chunk=4KiB", 1), ("raid1:3,chunk=4KiB", 2), ("raid5:2+1,chunk=4KiB", 1)];
+    let others_lost = others_lost.into_iter().chain([("raid6:2+2,chunk=4KiB", 2)]);
+    for (text, count) in others_lost {
+        let spec: Spec = text.parse().unwrap();
+        let start = journaled(settings(spec, 2, Policy::Normal, DriveSet::EMPTY));
+        let mut run = Runtime::new(&start, 1);
+        let rng = Streams::new(1).stream("test/rings");
+        let mut client = Client { model: Memory::new(run.array.size()), rng, id: 0 };
+        let last = spec.drives() - count..spec.drives();
+        let replaced: Vec<DriveIdx> = last.map(DriveIdx::from_usize).collect();
+        // It is in no place when the next one is marked, so that one mark alone says that it is over.
+        client.write_sector(&mut run);
+        run.run_until(|run| !run.answers.is_empty());
+        replaced.iter().for_each(|&drive| run.lose(drive));
+        client.write_sector(&mut run);
+        let size = start.area.size().get();
+        let by_places = |submit: &Submit| {
+            submit.command.is_write()
+                && submit.command.extent().is_some_and(|extent| extent.lba.get() < size)
+        };
+        run.run_but_for(by_places, Nanos::from_secs(1));
+        run.run_for(Nanos::from_secs(1));
+        for &drive in &replaced {
+            run.replace(drive);
+            run.run_for(Nanos::from_secs(60));
+        }
+        assert!(run.array.lost().is_empty(), "{spec}");
+        // As many drives as the layout can lose, each without a sector of its ring.
+        let old: Vec<DriveIdx> = (0..spec.drives() - count).map(DriveIdx::from_usize).collect();
+        for bad in lost_sectors(&start, &run, &old[..old.len().min(count)]) {
+            let context = format!("{spec}, without {bad:?}");
+            let journal = start.journal.clone();
+            let journal = journal.map(|known| JournalSettings { left: Left::CutOff, ..known });
+            let mut next = Runtime::new(&Settings { journal, ..start.clone() }, 1);
+            (next.drives, next.bad) = (run.drives.clone(), bad.into_iter().collect());
+            client.look(&mut next, &context);
+            assert_eq!(next.array.counters().journal_unrecovered, 0, "{context}");
+            // Also what is redundant.
+            replaced.iter().for_each(|&drive| next.lose(drive));
+            client.look(&mut next, &context);
+        }
+    }
+}
+
+/// Each choice of one sector of each of these drives' rings that holds something.
+fn lost_sectors(start: &Settings, run: &Runtime, drives: &[DriveIdx]) -> Vec<Vec<(DriveIdx, Lba)>> {
+    let mut all = vec![Vec::new()];
+    for &drive in drives {
+        let pieces = start.journal.iter().flat_map(|journal| &journal.pieces);
+        let medium = &run.drives[drive.as_usize()];
+        let is_used = |&lba: &Lba| {
+            let sector = medium.bytes(Extent::new(lba, Sectors::new(1)));
+            sector.iter().any(|&byte| byte != 0)
+        };
+        let used: Vec<Lba> = pieces.flat_map(|piece| piece.iter()).filter(is_used).collect();
+        assert!(!used.is_empty(), "the ring of drive {drive} has records");
+        let with = |lost: &Vec<(DriveIdx, Lba)>| {
+            let one = |&lba: &Lba| [lost.clone(), vec![(drive, lba)]].concat();
+            used.iter().map(one).collect::<Vec<_>>()
+        };
+        all = all.iter().flat_map(with).collect();
+    }
+    all
 }
 
 /// RB3: no drive is lost for a sector that cannot be read, nothing is made up, and the rest is there.

@@ -273,6 +273,17 @@ impl Runtime {
         self.wait(end.saturating_since(self.now));
     }
 
+    /// Ends what is inside drives, but for what is held, and lets this time pass.
+    pub(crate) fn run_but_for(&mut self, is_held: impl Fn(&Submit) -> bool, time: Nanos) {
+        let end = self.now + time;
+        while self.now < end {
+            while let Some(at) = self.inside.iter().position(|submit| !is_held(submit)) {
+                self.finish(at);
+            }
+            self.wait(Nanos::from_millis(5));
+        }
+    }
+
     /// Ends commands in random order until none is left.
     pub(crate) fn run_until_quiet(&mut self) {
         while !self.inside.is_empty() {

@@ -32,7 +32,7 @@ pub struct Image {
     pub(crate) disks: Vec<Disk>,
     pub(crate) torn: Vec<Torn>,
     pub(crate) promise: Promise,
-    /// Disks that the array did without.
+    /// Disks that the array did without, also one whose place had a new one.
     pub(crate) lost: DriveSet,
     /// Those of them that never come back.
     pub(crate) dead: DriveSet,
@@ -68,6 +68,7 @@ impl Image {
             let new = &mut self.disks[drive.as_usize()];
             if !is_member(new) {
                 *new = disk; // It is there, too, and the new one is nothing to the array yet.
+                self.lost = self.lost.with(drive); // The last run did without it.
             }
         }
     }

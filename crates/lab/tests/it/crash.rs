@@ -114,6 +114,14 @@ fn record_goes_to_a_ring_once_and_never_after_its_transaction() {
     swarm(9_000_131, 1, Aim::UNSYNCED);
 }
 
+/// A run did without a disk, put a blank one into its place, and was cut off before that had a superblock. The old disk, which had
+/// an entry from the run before, was there again. It had gone a different way and was refused; the swarm had forgotten that it
+/// was a disk to leave out, as an operator does.
+#[test]
+fn disk_whose_place_was_given_away_is_left_out_when_it_has_gone_a_different_way() {
+    swarm(9_700_016, 1, Aim::VERIFIED_AT_ONCE);
+}
+
 /// How many seeds it takes until the swarm notices that something is wrong with arrays like these.
 fn seeds_to_find(what: &str, aim: Aim) -> u64 {
     let most = 1_000;

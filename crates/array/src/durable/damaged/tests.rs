@@ -106,6 +106,16 @@ fn full_list_forgets_nothing_and_says_that_it_covers_more() {
 }
 
 #[test]
+fn full_list_lets_go_of_a_sector_in_the_middle_of_a_range() {
+    let mut damaged = list(&[(0, 0, 5), (0, 10, 1), (1, 16, 1), (1, 40, 1)]);
+    assert!(damaged.remove_within(cell(0, 2), 4));
+    assert_eq!(told(&damaged), [(0, 0, 2), (0, 3, 8), (1, 16, 1), (1, 40, 1)]);
+    assert!(!damaged.covers(cell(0, 2)) && damaged.is_widened());
+    assert!(damaged.remove_within(cell(0, 10), 4), "at an end there is room");
+    assert_eq!(told(&damaged), [(0, 0, 2), (0, 3, 7), (1, 16, 1), (1, 40, 1)]);
+}
+
+#[test]
 fn vector_of_the_page_is_what_is_written() {
     let page = include_str!("../../../../../docs/formats/damaged.md");
     let rows = page.lines().filter_map(|line| {
