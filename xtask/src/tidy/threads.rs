@@ -18,7 +18,8 @@ pub(crate) fn check(sources: &[Source<'_>]) -> Vec<Finding> {
             findings.push(Finding { path, line, rule: Rule::Thread, sentence });
         };
         for named in named(&source.product) {
-            if named.path == "std::thread::spawn" {
+            let path = named.path.strip_prefix("std::").unwrap_or(&named.path);
+            if path == "thread::spawn" {
                 note(named.line, "thread::spawn");
             }
         }
