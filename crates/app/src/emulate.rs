@@ -124,7 +124,7 @@ pub fn emulate(
             drop(std::fs::remove_file(member.path()));
         }
     })?;
-    let running = server.start();
+    let running = server.start().map_err(AppError::trouble)?;
     let exports = ask.nbd.exported(running.endpoint());
     ready(&Emulated {
         drive: ask.member.clone(),

@@ -29,6 +29,7 @@ mod show;
 pub mod specimens;
 mod stop;
 pub mod study;
+pub mod threads;
 pub mod watch;
 
 pub use emulate::{Emulate, Emulated, MemoryKey, Verified, emulate};

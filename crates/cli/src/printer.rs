@@ -6,6 +6,8 @@
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
+use levelhead_app::{AppError, threads};
+
 /// How long the last lines of a program may take to be printed.
 pub(crate) const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -18,14 +20,18 @@ pub(crate) struct Printer<T> {
 
 impl<T: Send + 'static> Printer<T> {
     /// Prints what comes, in order.
-    pub(crate) fn start(mut print: impl FnMut(T) + Send + 'static) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// The system has no thread left.
+    pub(crate) fn start(mut print: impl FnMut(T) + Send + 'static) -> Result<Self, AppError> {
         let (sender, lines) = mpsc::channel::<T>();
         let (prints, printed) = mpsc::channel();
-        std::thread::spawn(move || {
+        threads::start("printer", move || {
             lines.into_iter().for_each(&mut print);
             drop(prints);
-        });
-        Self { lines: sender, printed }
+        })?;
+        Ok(Self { lines: sender, printed })
     }
 
     /// Where to put it.
@@ -44,7 +50,10 @@ impl<T: Send + 'static> Printer<T> {
 
 /// Says the last thing that a program says.
 pub(crate) fn say_last(text: String) {
-    let printer = Printer::start(|text: String| crate::say(&text));
+    // Without a thread a reader may hold it up, and still hears why the program ends.
+    let Ok(printer) = Printer::start(|text: String| crate::say(&text)) else {
+        return crate::say(&text);
+    };
     drop(printer.lines().send(text));
     printer.end(Instant::now() + FAREWELL);
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use levelhead_app::{AppError, Stop};
+use levelhead_app::{AppError, Stop, threads};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -37,7 +37,7 @@ pub(crate) fn stop_once_begun() -> Result<(Stop, Begun), AppError> {
         .map_err(|error| AppError::trouble(format!("cannot listen for signals: {error}")))?;
     let (stop, begun) = (Stop::new(), Begun(Arc::default()));
     let (wish, beginning) = (stop.clone(), begun.clone());
-    std::thread::spawn(move || {
+    let listen = move || {
         for signal in signals.forever() {
             // Held until the program has ended, so that nothing begins meanwhile.
             let has_begun = beginning.lock();
@@ -51,6 +51,7 @@ pub(crate) fn stop_once_begun() -> Result<(Stop, Begun), AppError> {
             }
             wish.wish();
         }
-    });
+    };
+    threads::start("signals", listen)?;
     Ok((stop, begun))
 }

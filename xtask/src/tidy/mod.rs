@@ -10,6 +10,7 @@
 //!   every file not ignored ----+                  +-- circles    no files that need each other
 //!                                                +-- bytes      which cores never see bytes
 //!                                                 +-- unsafety   where `unsafe` may stand
+//!                                                 +-- threads    no thread by a call that panics
 //!                                                 +-- machine    nothing of one machine in the text
 //!                                                 +-- layout     names, module docs, format pages
 //!                                                 +-- citations  keys of papers
@@ -30,6 +31,7 @@ mod layout;
 mod machine;
 mod rust;
 mod sources;
+mod threads;
 mod tree;
 mod unsafety;
 
@@ -61,6 +63,8 @@ enum Rule {
     Terminal,
     /// Where `unsafe` may stand.
     Unsafe,
+    /// No thread is started by a call that panics.
+    Thread,
     /// Nothing of one machine in the text.
     Machine,
     /// Names, module docs, lints.
@@ -80,6 +84,7 @@ impl fmt::Display for Rule {
             Self::Bytes => "bytes",
             Self::Terminal => "terminal",
             Self::Unsafe => "unsafe",
+            Self::Thread => "thread",
             Self::Machine => "machine",
             Self::Layout => "layout",
             Self::Format => "format",
@@ -103,6 +108,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     findings.extend(cores::check(&sources));
     findings.extend(bytes::check(&sources));
     findings.extend(unsafety::check(tree, &sources));
+    findings.extend(threads::check(&sources));
     findings.extend(machine::check(tree));
     findings.extend(layout::check(tree, &sources));
     findings.extend(citations::check(tree, &sources));

@@ -9,7 +9,9 @@
 //!   {"verb": "stop"}                {"ok": null}        {"error": "a sentence"}
 //! ```
 //!
-//! Each client has a thread of its own here. One that follows the events (`"follow": true`) asks nothing
+//! Each client has a thread of its own here; where none can be had, the thread that accepts clients answers one question
+//! itself, so that an array can be stopped however few threads are left. That thread ends with the array alone, and is woken
+//! by its own socket and not by the socket's name, which others may have removed. One that follows the events (`"follow": true`) asks nothing
 //! any more: it gets a line whenever there is news, an empty one every [`HEARTBEAT`] if there is none,
 //! by which the thread learns that it has left, and a last one when the array has ended. Those who
 //! follow cannot take all places, so that one is left for a client that stops the array.
@@ -22,7 +24,7 @@ use std::fmt;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -37,7 +39,7 @@ use serde::Serialize;
 use super::messages::{Answer, EventsJson, Reply};
 use super::verbs::Verb;
 use crate::files::absolute;
-use crate::{AppError, Stop};
+use crate::{AppError, Stop, threads};
 
 /// The longest question.
 const LINE_MAX: u64 = 4096;
@@ -54,6 +56,9 @@ const _: () = assert!(FOLLOWERS_MAX < CLIENTS_MAX);
 
 /// The longest time between two lines to a client that follows the events.
 const HEARTBEAT: Nanos = Nanos::from_secs(5);
+
+/// The time between two attempts to accept a client, where one has failed.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 /// A wish to stop, and how that went: known once the drives are closed.
 #[derive(Clone)]
@@ -80,13 +85,31 @@ impl Drop for FollowerSlot {
     }
 }
 
-/// A socket's file, removed when it is dropped.
-struct SocketFile(PathBuf);
+/// A socket's file, removed when it is dropped, unless something else is there by then.
+struct SocketFile {
+    path: PathBuf,
+    /// Device and inode.
+    identity: Option<(u64, u64)>,
+}
+
+impl SocketFile {
+    fn new(path: PathBuf) -> Self {
+        let identity = identity(&path);
+        Self { path, identity }
+    }
+}
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        drop(fs::remove_file(&self.0));
+        if self.identity.is_some() && identity(&self.path) == self.identity {
+            drop(fs::remove_file(&self.path));
+        }
     }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let metadata = fs::symlink_metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
 }
 
 /// A control socket that does not answer yet.
@@ -99,6 +122,8 @@ pub(super) struct Listener {
 pub(super) struct Controlled {
     file: Option<SocketFile>,
     link: Option<SocketFile>,
+    /// The socket that clients are accepted at.
+    waker: UnixListener,
     closing: Arc<AtomicBool>,
     ending: Ending,
     thread: Option<JoinHandle<()>>,
@@ -137,31 +162,48 @@ impl Listener {
         fs::set_permissions(&inside, fs::Permissions::from_mode(0o600)).map_err(fail)?;
         // Not by renaming, which would put it in the place of any other file: a drive, perhaps.
         fs::hard_link(&inside, path).map_err(fail)?;
-        let file = SocketFile(path.to_owned());
+        let file = SocketFile::new(path.to_owned());
         Ok(Self { file, listener })
     }
 
     /// Answers from now on, also to those who come through a link.
-    pub(super) fn start(self, link: Option<&Path>, handle: ArrayHandle, stop: Stop) -> Controlled {
+    ///
+    /// # Errors
+    ///
+    /// The system has no thread or no file descriptor left.
+    pub(super) fn start(
+        self,
+        link: Option<&Path>,
+        handle: ArrayHandle,
+        stop: Stop,
+    ) -> Result<Controlled, AppError> {
         let Self { file, listener } = self;
+        let waker = listener.try_clone().map_err(|error| {
+            AppError::trouble(format!(
+                "cannot listen for control at {}: {error}",
+                file.path.display()
+            ))
+        })?;
         let closing = Arc::new(AtomicBool::new(false));
         let closed = Arc::clone(&closing);
         let ending = Ending { stop, ended: Arc::default() };
         let desk = Desk { handle, ending: ending.clone(), followers: Arc::default() };
         let answer = move || {
             let mut clients = Clients::default();
-            for stream in listener.incoming() {
+            loop {
+                let accepted = listener.accept();
                 if closed.load(Ordering::Relaxed) {
                     return;
                 }
-                if let Ok(stream) = stream {
-                    clients.welcome(stream, &desk);
+                match accepted {
+                    Ok((stream, _)) => clients.welcome(stream, &desk),
+                    Err(_) => std::thread::sleep(ACCEPT_PAUSE),
                 }
             }
         };
-        let link = link.and_then(|link| lead(link, &file.0));
-        let thread = Some(std::thread::spawn(answer));
-        Controlled { file: Some(file), link, closing, ending, thread }
+        let thread = threads::start("control", answer)?;
+        let link = link.and_then(|link| lead(link, &file.path));
+        Ok(Controlled { file: Some(file), link, waker, closing, ending, thread: Some(thread) })
     }
 }
 
@@ -173,30 +215,33 @@ fn lead(link: &Path, socket: &Path) -> Option<SocketFile> {
         fs::remove_file(link).ok()?;
     }
     symlink(absolute(socket), link).ok()?;
-    Some(SocketFile(link.to_owned()))
+    Some(SocketFile::new(link.to_owned()))
 }
 
 /// Those who ask, each on a thread of its own.
 #[derive(Default)]
-struct Clients(Vec<(UnixStream, JoinHandle<()>)>);
+struct Clients(Vec<(Arc<UnixStream>, JoinHandle<()>)>);
 
 impl Clients {
     fn welcome(&mut self, stream: UnixStream, desk: &Desk) {
         self.0.retain(|(_, thread)| !thread.is_finished());
-        let Ok(shared) = stream.try_clone() else { return };
         if self.0.len() >= CLIENTS_MAX {
             let reply = refuse(format!("{CLIENTS_MAX} clients ask already, try again"));
             drop(say(&stream, &reply)); // The client that is turned away may have left.
             return;
         }
-        let desk = desk.clone();
+        let stream = Arc::new(stream);
+        let (desk_of_thread, shared) = (desk.clone(), Arc::clone(&stream));
         let talk = move || {
             // An error means that the client has left; nothing has to be done about that.
-            drop(desk.converse(&stream));
-            // `shared` is another handle of the socket, so dropping this one alone would not end the connection.
-            drop(stream.shutdown(Shutdown::Both));
+            drop(desk_of_thread.converse(&shared));
+            // There is another handle of the socket, so dropping this one alone would not end the connection.
+            drop(shared.shutdown(Shutdown::Both));
         };
-        self.0.push((shared, std::thread::spawn(talk)));
+        match threads::start("control-client", talk) {
+            Ok(thread) => self.0.push((stream, thread)),
+            Err(error) => drop(desk.answer_one(&stream, &error)),
+        }
     }
 }
 
@@ -235,13 +280,12 @@ impl Controlled {
         let Some((file, thread)) = self.file.take().zip(self.thread.take()) else { return };
         self.closing.store(true, Ordering::Relaxed);
         // Wakes the thread, which looks at the flag first.
-        let waker = UnixStream::connect(&file.0);
+        let _awake = rustix::net::shutdown(&self.waker, rustix::net::Shutdown::Both);
         // Before any client learns of the end: it may serve the array again at once.
         self.link = None;
         drop(file);
         assert!(self.ending.ended.set(result).is_ok(), "an array ends once");
         drop(thread.join());
-        drop(waker);
     }
 }
 
@@ -254,9 +298,7 @@ impl Drop for Controlled {
 
 impl Desk {
     fn converse(&self, stream: &UnixStream) -> io::Result<()> {
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        let mut lines = BufReader::new(stream);
+        let mut lines = hear(stream)?;
         loop {
             let mut line = String::new();
             if (&mut lines).take(LINE_MAX).read_line(&mut line)? == 0 {
@@ -272,6 +314,21 @@ impl Desk {
                 return Ok(()); // Also where the client would go on without end.
             }
         }
+    }
+
+    /// Answers one question of a client for whom no thread can be had, for this reason.
+    fn answer_one(&self, stream: &UnixStream, why: &AppError) -> io::Result<()> {
+        let mut line = String::new();
+        hear(stream)?.take(LINE_MAX).read_line(&mut line)?;
+        let reply = match serde_json::from_str(&line) {
+            Ok(Verb::Events { follow: true, .. }) => {
+                refuse(format!("events cannot be followed now, try again: {why}"))
+            }
+            Ok(verb) => self.answer(verb),
+            Err(error) => refuse(format!("not a question: {error}")),
+        };
+        say(stream, &reply)?;
+        stream.shutdown(Shutdown::Both)
     }
 
     /// Tells what has happened after an event, and what happens, until the array has ended.
@@ -314,6 +371,13 @@ impl Desk {
     }
 }
 
+/// What a client says. It is waited for, though not for long.
+fn hear(stream: &UnixStream) -> io::Result<BufReader<&UnixStream>> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    Ok(BufReader::new(stream))
+}
+
 fn refuse(sentence: impl fmt::Display) -> Reply<Answer> {
     Reply::Error(sentence.to_string())
 }
@@ -323,3 +387,6 @@ fn say(mut stream: &UnixStream, reply: &impl Serialize) -> io::Result<()> {
     text.push('\n');
     stream.write_all(text.as_bytes())
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use levelhead_host::{NumberedEvent, OnEvent};
 
 use super::event_json::{EventJson, Priority};
+use crate::{AppError, threads};
 
 /// Programs that run at a time.
 const RUNNING_MAX: usize = 4;
@@ -97,19 +98,30 @@ impl Outbox {
 }
 
 /// Has each event told, and given to `program`.
-pub(super) fn listen(program: Option<PathBuf>, tell: Tell) -> Listener {
+///
+/// # Errors
+///
+/// The system has no thread left for the program.
+pub(super) fn listen(program: Option<PathBuf>, tell: Tell) -> Result<Listener, AppError> {
     let outbox = Arc::new(Outbox::new(tell));
-    let queue = program.map(|program| {
+    let run = |program: PathBuf| {
         let (sender, events) = sync_channel::<EventJson>(WAITING_MAX);
         let events = Arc::new(Mutex::new(events));
-        for _ in 0..RUNNING_MAX {
+        for at in 0..RUNNING_MAX {
             let (events, program) = (Arc::clone(&events), program.clone());
             let outbox = Arc::clone(&outbox);
             // They end with the array, which lets go of its sender.
-            std::thread::spawn(move || run_all(&events, &outbox, &program));
+            let started = threads::start("event", move || run_all(&events, &outbox, &program));
+            match started {
+                Err(error) if at == 0 => return Err(error),
+                // Fewer run at a time.
+                Err(_) => break,
+                Ok(_) => {}
+            }
         }
-        sender
-    });
+        Ok(sender)
+    };
+    let queue = program.map(run).transpose()?;
     let filled = Arc::clone(&outbox);
     let on_event = move |event: &NumberedEvent| {
         let (priority, event) = (Priority::from(event.event), EventJson::from(event));
@@ -126,7 +138,7 @@ pub(super) fn listen(program: Option<PathBuf>, tell: Tell) -> Listener {
             filled.say(Priority::Warning, &sentence);
         }
     };
-    Listener { on_event: Box::new(on_event), outbox }
+    Ok(Listener { on_event: Box::new(on_event), outbox })
 }
 
 fn run_all(events: &Mutex<Receiver<EventJson>>, outbox: &Outbox, program: &Path) {
@@ -208,7 +220,7 @@ mod tests {
         let (sender, sentences) = std::sync::mpsc::channel();
         let tell: Tell =
             Box::new(move |priority, sentence| drop(sender.send((priority, sentence.to_owned()))));
-        let Listener { on_event, outbox } = listen(Some(program), tell);
+        let Listener { on_event, outbox } = listen(Some(program), tell).unwrap();
         on_event(&told(7, Event::Lost { drive: DriveIdx::new(3), why: Why::Failed }));
         on_event(&told(8, Event::Array(ArrayEvent::Stopped(Ending::Clean))));
         assert_eq!(sentences.recv().unwrap(), (Priority::Warning, "drive 3 has failed".to_owned()));
@@ -239,7 +251,7 @@ mod tests {
         let (sender, sentences) = std::sync::mpsc::channel();
         let tell: Tell =
             Box::new(move |priority, sentence| drop(sender.send((priority, sentence.to_owned()))));
-        let Listener { on_event, outbox } = listen(Some("/nowhere/note".into()), tell);
+        let Listener { on_event, outbox } = listen(Some("/nowhere/note".into()), tell).unwrap();
         on_event(&told(1, Event::Array(ArrayEvent::ResyncDone)));
         outbox.close();
         let said: Vec<(Priority, String)> = sentences.iter().take(2).collect();
@@ -260,7 +272,7 @@ mod tests {
         std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
         let (sender, sentences) = std::sync::mpsc::channel();
         let tell: Tell = Box::new(move |_, sentence| drop(sender.send(sentence.to_owned())));
-        let Listener { on_event, outbox } = listen(Some(program), tell);
+        let Listener { on_event, outbox } = listen(Some(program), tell).unwrap();
         for number in 1..=EVENTS {
             on_event(&told(number, Event::Array(ArrayEvent::ResyncDone)));
         }

@@ -24,7 +24,7 @@ use super::service::{Pulse, Service, stop_bound};
 use super::snapshot::Snapshots;
 use super::{control, events, members, socket_path, would};
 use crate::files::absolute;
-use crate::{AppError, Exported, Listen, Progress, Show, Stop, on_event as programs};
+use crate::{AppError, Exported, Listen, Progress, Show, Stop, on_event as programs, threads};
 
 /// What to serve, and how.
 #[derive(Clone, Debug)]
@@ -222,7 +222,7 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
     let metrics = metrics.map_err(AppError::usage)?;
     let members: Vec<MemberSpec> = assembled.drives().into_iter().flatten().cloned().collect();
     let (uuid, devices) = (assembled.uuid().to_string(), Devices::of(&members));
-    let listening = events::listen(ask.on_event.clone(), tell);
+    let listening = events::listen(ask.on_event.clone(), tell)?;
     // The first event comes before the first command.
     let (begun, pass_on) = (Mutex::new(Some(begun)), listening.on_event);
     let on_event = move |event: &NumberedEvent| {
@@ -253,7 +253,7 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
     // The array is served all the same.
     serving.remarks.extend(no_spares.iter().map(|sentence| format!("no spare: {sentence}")));
     assert!(awaited.array.set(handle.clone()).is_ok(), "it is set here alone");
-    let running = server.start();
+    let running = server.start().map_err(AppError::trouble)?;
     serving.exports = ask.nbd.exported(running.endpoint());
     serving.uri = serving.exports[0].uri.clone();
     let snapshots = Arc::new(Snapshots::new(handle.clone()));
@@ -262,16 +262,16 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
     let metered = metrics.map(|server| server.start(Box::new(move || scrapes.scrape())));
     let metered = metered.transpose().map_err(AppError::trouble)?;
     serving.metrics = metered.as_ref().map(|metered| metered.address().to_string());
-    let controlled = listener.start(link.as_deref(), handle.clone(), stop.clone());
-    ready(&serving);
-    let pulse = service.map(|service| Pulse::start(service, snapshots));
-    let shown = show_resync(handle.clone(), stop.clone(), progress);
+    let controlled = listener.start(link.as_deref(), handle.clone(), stop.clone())?;
     let (watched, wish) = (handle.clone(), stop.clone());
     // An array that ends by itself has nothing left to serve.
-    let watcher = std::thread::spawn(move || {
+    let watcher = threads::start("end", move || {
         watched.wait_for_end();
         wish.wish();
-    });
+    })?;
+    ready(&serving);
+    let pulse = service.map(|service| Pulse::start(service, snapshots)).transpose()?;
+    let shown = show_resync(handle.clone(), stop.clone(), progress);
     stop.wait();
     if let Some(pulse) = &pulse {
         pulse.stopping(stop_bound(patience(ask.lost_after)));
@@ -305,10 +305,11 @@ fn spares(texts: &[String]) -> (Vec<MemberSpec>, Vec<String>) {
 /// closed when nothing is shown any more.
 fn show_resync(handle: ArrayHandle, stop: Stop, progress: Box<dyn Progress>) -> Receiver<()> {
     let (shows, shown) = mpsc::channel();
-    std::thread::spawn(move || {
+    // Without a thread nothing is shown.
+    drop(threads::start("progress", move || {
         watch_resync(&handle, &stop, progress.as_ref());
         drop((progress, shows));
-    });
+    }));
     shown
 }
 

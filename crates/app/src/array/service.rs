@@ -19,6 +19,7 @@ use levelhead_host::{ArrayState, DriveStatus, Status};
 use levelhead_units::{DriveIdx, DriveSet};
 
 use super::snapshot::Snapshots;
+use crate::{AppError, threads};
 
 /// What a service manager is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,13 +77,16 @@ enum Phase {
 
 impl Pulse {
     /// Says that the array is ready, and how it is from now on.
-    pub(super) fn start(service: Service, snapshots: Arc<Snapshots>) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// The system has no thread left.
+    pub(super) fn start(service: Service, snapshots: Arc<Snapshots>) -> Result<Self, AppError> {
         let phase = Arc::new((Mutex::new(Phase::Running), Condvar::new()));
         let shared = Arc::clone(&phase);
-        (service.tell)(Notice::Ready);
         let teller = Teller { service, snapshots, told: None };
-        let thread = std::thread::spawn(move || teller.run(&shared));
-        Self { phase, thread: Some(thread) }
+        let thread = threads::start("service", move || teller.run(&shared))?;
+        Ok(Self { phase, thread: Some(thread) })
     }
 
     /// A stop has begun, which takes no longer than `bound`.
@@ -119,6 +123,7 @@ struct Teller {
 
 impl Teller {
     fn run(mut self, phase: &(Mutex<Phase>, Condvar)) {
+        (self.service.tell)(Notice::Ready);
         let period = self.service.watchdog.map_or(PERIOD_MAX, |limit| (limit / 2).min(PERIOD_MAX));
         let mut seen = Phase::Running;
         loop {
@@ -223,7 +228,7 @@ mod tests {
             tell: Box::new(move |notice| drop(tells.send(notice))),
             watchdog: Some(Duration::from_millis(20)),
         };
-        let pulse = Pulse::start(service, Arc::new(Snapshots::new(array.clone())));
+        let pulse = Pulse::start(service, Arc::new(Snapshots::new(array.clone()))).unwrap();
         assert_eq!(told.recv().unwrap(), Notice::Ready);
         assert_eq!(told.recv().unwrap(), Notice::Status("raid0:2+0,chunk=8KiB: whole".into()));
         let wait_for_life = || while told.recv().unwrap() != Notice::Alive {};
@@ -261,7 +266,7 @@ mod tests {
         let (tells, told) = mpsc::channel();
         let tell = Box::new(move |notice| drop(tells.send(notice)));
         let service = Service { tell, watchdog: Some(Duration::from_millis(20)) };
-        let pulse = Pulse::start(service, Arc::new(Snapshots::new(array(&dir))));
+        let pulse = Pulse::start(service, Arc::new(Snapshots::new(array(&dir)))).unwrap();
         pulse.stopping(Duration::ZERO);
         while told.recv().unwrap() != Notice::Stopping {}
         let rest: Vec<Notice> = (0..5).map(|_| told.recv().unwrap()).collect();

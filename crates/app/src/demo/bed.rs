@@ -149,7 +149,8 @@ impl Bed {
             service: Arc::new(array.clone()),
             access: Access::ReadWrite,
         };
-        let server = Server::bind(&endpoint, vec![export]).map_err(AppError::trouble)?.start();
+        let server = Server::bind(&endpoint, vec![export]).map_err(AppError::trouble)?;
+        let server = server.start().map_err(AppError::trouble)?;
         let client = Client::connect(&endpoint, "").map_err(AppError::trouble)?;
         let measured = load::run(&client, workload, scenario.shape, stop, task);
         drop(client);

@@ -4,11 +4,13 @@
 //! engine and drives sleep on the same machine and oversleep alike.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use levelhead_stats::Summary;
 use levelhead_units::Nanos;
+
+use crate::threads;
 
 /// One sleep.
 const NAP: Duration = Duration::from_millis(5);
@@ -16,13 +18,14 @@ const NAP: Duration = Duration::from_millis(5);
 /// The thread, while a run is on.
 pub(super) struct Watch {
     end: Sender<()>,
-    thread: JoinHandle<Vec<Nanos>>,
+    /// Absent where none could be had.
+    thread: Option<JoinHandle<Vec<Nanos>>>,
 }
 
 impl Watch {
     pub(super) fn start() -> Self {
         let (end, ended) = mpsc::channel();
-        let thread = thread::spawn(move || {
+        let watch = move || {
             let mut late = Vec::new();
             loop {
                 let due = Instant::now() + NAP;
@@ -31,7 +34,8 @@ impl Watch {
                     Ok(()) | Err(RecvTimeoutError::Disconnected) => return late,
                 }
             }
-        });
+        };
+        let thread = threads::start("lateness", watch).ok();
         Self { end, thread }
     }
 
@@ -39,7 +43,8 @@ impl Watch {
     pub(super) fn end(self) -> Summary {
         drop(self.end);
         // A thread that panicked has said so on its own.
-        Summary::of(&mut self.thread.join().unwrap_or_default())
+        let late = self.thread.and_then(|thread| thread.join().ok());
+        Summary::of(&mut late.unwrap_or_default())
     }
 }
 
@@ -49,6 +54,8 @@ fn nanos(length: Duration) -> Nanos {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
 
     #[test]

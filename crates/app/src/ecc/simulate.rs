@@ -17,7 +17,7 @@ use levelhead_report::{Column, Table, json};
 use serde::Serialize;
 
 use super::checkpoint::Checkpoint;
-use crate::{AppError, Progress, Show};
+use crate::{AppError, Progress, Show, threads};
 
 /// The most points of a run.
 pub const POINTS_MAX: usize = 1_000;
@@ -113,9 +113,9 @@ fn measure(
     thread::scope(|scope| {
         // A thread waits here if the others are far behind: blocks that are out of their order have a bound.
         let (sender, counts) = mpsc::sync_channel::<(u64, BlockCount)>(threads);
-        for _ in 0..threads {
+        for at in 0..threads {
             let (sender, next, stop) = (sender.clone(), &next, &stop);
-            scope.spawn(move || {
+            let count_all = move || {
                 while !stop.load(Ordering::Relaxed) {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let count = point.block(number, kernel).expect("the channel was checked");
@@ -123,7 +123,12 @@ fn measure(
                         return;
                     }
                 }
-            });
+            };
+            match threads::start_in(scope, "decoder", count_all) {
+                Err(error) if at == 0 => return Err(error),
+                Err(_) => break,
+                Ok(_) => {}
+            }
         }
         drop(sender);
         let mut early = BTreeMap::new();

@@ -14,7 +14,7 @@ use levelhead_units::{Nanos, Ratio};
 use serde::Serialize;
 
 use super::code::{Chosen, CodeWish, Redundancy, choose, forced};
-use crate::{AppError, Progress, Show, files, profiles};
+use crate::{AppError, Progress, Show, files, profiles, threads};
 
 /// The longest list.
 const LIST_MAX: u64 = 256 << 20;
@@ -121,8 +121,8 @@ pub fn replay_files(ask: &ReplayFiles, progress: &dyn Progress) -> Result<Replay
     let ways = ways(ask, chosen)?;
     let runs = std::thread::scope(|scope| {
         let work = &work;
-        let run = |way| scope.spawn(move || carry_out(way, work, progress));
-        let started: Vec<_> = ways.iter().map(run).collect();
+        let run = |way| threads::start_in(scope, "run", move || carry_out(way, work, progress));
+        let started = ways.iter().map(run).collect::<Result<Vec<_>, AppError>>()?;
         let ended = started.into_iter().map(|run| run.join().expect("no run panics"));
         ended.collect::<Result<Vec<Run>, AppError>>()
     })?;

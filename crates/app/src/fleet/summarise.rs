@@ -22,7 +22,7 @@ use levelhead_fleet_io::hours::{Columns, Ids, TableFile};
 use levelhead_fleet_io::read_events;
 
 use crate::files::{check_are_apart, check_can_be_read_again};
-use crate::{AppError, Progress};
+use crate::{AppError, Progress, threads};
 
 /// The most threads.
 pub const THREADS_MAX: usize = 1024;
@@ -54,14 +54,19 @@ pub(super) fn summarise(ask: &Summarise, progress: &dyn Progress) -> Result<Summ
     let task = progress.begin("rows", rows);
     let (queue, (sender, receiver)) = (Queue::default(), channel());
     std::thread::scope(|scope| {
-        for _ in 0..ask.threads.min(parts.len()) {
+        for at in 0..ask.threads.min(parts.len()) {
             let (queue, parts, sender) = (&queue, &parts, sender.clone());
-            scope.spawn(move || {
+            let summarise = move || {
                 while let Some(number) = queue.next(parts.len(), 2 * ask.threads) {
                     let passed = parts[number].pass(ask.rules, &sender);
                     let _ = sender.send(News::Passed { number, passed });
                 }
-            });
+            };
+            match threads::start_in(scope, "rows", summarise) {
+                Err(error) if at == 0 => return Err(error),
+                Err(_) => break,
+                Ok(_) => {}
+            }
         }
         drop(sender);
         let mut merged = Merged { summary: Summary::new(ask.rules), last: None };

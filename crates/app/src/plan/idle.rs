@@ -18,7 +18,7 @@ use levelhead_trace::{Arrival, Format, Kind, Workload, read, recorded};
 use levelhead_units::{Bytes, Nanos};
 
 use super::answer::{Answer, Row};
-use crate::{AppError, Progress, files, profiles};
+use crate::{AppError, Progress, files, profiles, threads};
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -222,9 +222,7 @@ impl Bench<'_> {
             }
         };
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
-        std::thread::scope(|scope| {
-            (0..workers.min(ways.len())).for_each(|_| drop(scope.spawn(work)));
-        });
+        std::thread::scope(|scope| threads::work_by(scope, workers.min(ways.len()), work));
         let mut done = done.into_inner().expect("no worker panics with the list");
         done.sort_by_key(|(at, _)| *at);
         done.into_iter().map(|(_, outcome)| outcome).collect()

@@ -20,7 +20,7 @@ use levelhead_lab::{World, WorldSettings, replay};
 use levelhead_trace::{Arrival, Format, Placement, Workload};
 use levelhead_units::DriveIdx;
 
-use crate::{AppError, Progress, files, profiles};
+use crate::{AppError, Progress, files, profiles, threads};
 
 pub use levelhead_lab::replay::IN_ARRAY_MAX as OUTSTANDING_MAX;
 pub use output::Replayed;
@@ -183,9 +183,7 @@ fn run_all(
         }
     };
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        (0..workers.min(settings.len())).for_each(|_| drop(scope.spawn(work)));
-    });
+    std::thread::scope(|scope| threads::work_by(scope, workers.min(settings.len()), work));
     let mut done = done.into_inner().expect("no worker panics with the list");
     let place = |policy| settings.iter().position(|world| world.policy == policy);
     done.sort_by_key(|(policy, _)| place(*policy));

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use levelhead_lab::studies::{Job, Measured, StudyPlan};
 
 use super::journal::Journal;
-use crate::{AppError, Progress};
+use crate::{AppError, Progress, threads};
 
 /// Measures every job that `journal` does not have, and gives back what all of them have given. Which
 /// processor takes which makes no difference to the result.
@@ -40,9 +40,7 @@ pub(super) fn measure(
         }
     };
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        (0..workers.min(missing.len())).for_each(|_| drop(scope.spawn(work)));
-    });
+    std::thread::scope(|scope| threads::work_by(scope, workers.min(missing.len()), work));
     let outcome = outcome.into_inner().expect("no worker panics with the results");
     match outcome.problems.into_values().next() {
         Some(problem) => Err(problem),

@@ -544,8 +544,8 @@ fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
     let out = Printer::start(move |serving: Serving| {
         // It serves all the same.
         drop(output.print(&serving));
-    });
-    let err = Printer::start(|line: String| crate::say(&line));
+    })?;
+    let err = Printer::start(|line: String| crate::say(&line))?;
     let manager = Manager::of_environment(&|name| std::env::var_os(name));
     let manager = manager.unwrap_or_else(|sentence| {
         drop(err.lines().send(format!("levelhead: {sentence}")));
@@ -557,7 +557,7 @@ fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
         if let Some(manager) = &manager {
             manager.tell(&notice);
         }
-    });
+    })?;
     let told = notices.lines();
     let (to_journal, lines) = (journal::is_standard_error(), err.lines());
     let audience = Audience {

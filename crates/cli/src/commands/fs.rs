@@ -3,10 +3,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::mpsc;
-use std::thread;
 
 use clap::{Args, Subcommand};
-use levelhead_app::AppError;
+use levelhead_app::{AppError, threads};
 use levelhead_app::filesystem::{
     CheckEnd, CheckFilesystem, CheckWhen, CodeWish, DamageFilesystem, DamageGroup, Depth, FileKind,
     InspectFilesystem, InspectWhat, MakeFilesystem, Mount, MountOptions, PerGroup, Redundancy,
@@ -292,12 +291,13 @@ impl MountArgs {
         let (lines, said) = mpsc::sync_channel::<String>(SENTENCES_MAX);
         let log = || if lets_go { SystemLog::open() } else { None };
         let told = log();
-        let teller = thread::spawn(move || {
+        let tell = move || {
             said.into_iter().for_each(|sentence| match &told {
                 Some(log) => log.write(&sentence),
                 None => say(&format!("levelhead: {sentence}")),
             });
-        });
+        };
+        let teller = threads::start("sentences", tell)?;
         // What a reader that has stopped has no room for is left out: files are not to wait for it.
         let on_event = Box::new(move |sentence: &str| drop(lines.try_send(sentence.to_owned())));
         let ended = mount(

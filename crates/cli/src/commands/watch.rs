@@ -95,8 +95,8 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     }
     let ask = Ask { host, state, every: every.into(), record, metrics, on_event };
     // Printed on threads of their own: what reads them may be slow, or read nothing at all.
-    let out = Printer::start(move |said: Said| drop(output.print(&said)));
-    let err = Printer::start(|line: String| crate::say(&line));
+    let out = Printer::start(move |said: Said| drop(output.print(&said)))?;
+    let err = Printer::start(|line: String| crate::say(&line))?;
     let (to_out, to_err) = (out.lines(), err.lines());
     let watched = watch(&ask, &stop, &mut |said| {
         match said {

@@ -1,5 +1,6 @@
 //! Looking whether an array that is not served is as it should be. Nothing is written.
 
+use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -35,6 +36,8 @@ pub struct Checked {
     pub is_clean: bool,
     /// Its drives, in order; nothing where one is not there.
     pub drives: Vec<Option<MemberSpec>>,
+    /// Drives that are not there, or do not hold everything yet.
+    pub absent: DriveSet,
     /// Drives that were found in the folders, say that they are the array's, and are none of it.
     pub left_out: Vec<LeftOut>,
     /// Why a server would not go on unless it is forced to.
@@ -119,7 +122,8 @@ pub fn check(
     read_all(&array, &overlay, &note, &mut |places| {
         all.look_at(places);
         ControlFlow::Continue(())
-    });
+    })
+    .map_err(|error| HostError::new(format!("cannot start a thread: {error}")))?;
     let Check { findings, counts, .. } = all;
     let [transactions, dropped] = overlay.transactions();
     let journal = JournalChecked {
@@ -134,6 +138,7 @@ pub fn check(
         size: array.layout.size(),
         is_clean: array.book.state == State::Clean,
         drives: array.drives.iter().map(|drive| Some(drive.as_ref()?.member.clone())).collect(),
+        absent: DriveSet::first(array.drives.len() as u8).without(array.present()),
         left_out: array.left_out.clone(),
         doubt: array.doubt.clone(),
         journal: array.book.journal.map(|_| journal),
@@ -159,21 +164,26 @@ pub(super) fn total(array: &Offline) -> Bytes {
 
 /// Reads all windows of an array from the drives that are present, one after the other, each drive ahead of what is looked
 /// at, until it breaks off.
+///
+/// # Errors
+///
+/// The system has no thread left.
 pub(super) fn read_all(
     array: &Offline,
     overlay: &Overlay,
     note: &(dyn Fn(Sectors) + Sync),
     look_at: &mut dyn FnMut(&Places<'_>) -> ControlFlow<()>,
-) {
+) -> io::Result<()> {
     std::thread::scope(|scope| {
         let present = array.present();
         let start = |at: usize| {
             let drive = array.drives[at].as_ref();
-            let drive = drive.filter(|_| present.contains(DriveIdx::from_usize(at)))?;
+            let drive = drive.filter(|_| present.contains(DriveIdx::from_usize(at)));
             let windows = Window::all(&array.layout);
-            Some(Stream::start(scope, drive, &array.area, windows))
+            drive.map(|drive| Stream::start(scope, drive, &array.area, windows)).transpose()
         };
-        let streams: Vec<Option<Stream>> = (0..array.layout.spec().drives()).map(start).collect();
+        let streams = (0..array.layout.spec().drives()).map(start);
+        let streams = streams.collect::<io::Result<Vec<Option<Stream>>>>()?;
         for window in Window::all(&array.layout) {
             let next = |stream: &Option<Stream>| {
                 let stretch = stream.as_ref()?.next();
@@ -183,7 +193,7 @@ pub(super) fn read_all(
             let stretches = streams.iter().map(next).collect();
             let places = Places::new(array, overlay, window, stretches);
             if look_at(&places).is_break() {
-                return;
+                return Ok(());
             }
             let stretches = places.into_stretches().into_iter();
             for (stream, stretch) in streams.iter().zip(stretches) {
@@ -192,7 +202,8 @@ pub(super) fn read_all(
                 }
             }
         }
-    });
+        Ok(())
+    })
 }
 
 /// Whether every copy of every superblock says what the array says. While it was open a drive may lack the last

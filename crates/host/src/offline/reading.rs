@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::Scope;
+use std::thread::{self, Scope};
 
 use levelhead_array::Area;
 use levelhead_block::Buf;
@@ -36,16 +36,20 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// Begins to read what lies in these windows.
+    ///
+    /// # Errors
+    ///
+    /// The system has no thread left.
     pub(crate) fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
         drive: &OfflineDrive,
         area: &Area,
         windows: impl Iterator<Item = Window> + Send + 'scope,
-    ) -> Self {
+    ) -> io::Result<Self> {
         let (sender, stretches) = sync_channel(AHEAD);
         let (empty, returned) = sync_channel::<Buf>(AHEAD + 2);
         let (opened, area) = (drive.opened.clone(), area.clone());
-        scope.spawn(move || {
+        let read = move || {
             for window in windows {
                 let buf = returned.try_recv().ok().filter(|buf| buf.sectors() == window.sectors());
                 let buf = buf.unwrap_or_else(|| Buf::zeroed(window.sectors()));
@@ -54,8 +58,9 @@ impl Stream {
                     return;
                 }
             }
-        });
-        Self { stretches, empty }
+        };
+        thread::Builder::new().name("reading".into()).spawn_scoped(scope, read)?;
+        Ok(Self { stretches, empty })
     }
 
     /// What it has of the next window.

@@ -33,12 +33,20 @@ impl Rings {
             let threads = there.into_iter().map(|(drive, of)| {
                 let member = array.book.members[drive.as_usize()].uuid;
                 let name = RingName { array: array.book.array, member };
-                scope.spawn(move || Self::of(drive, of, name, note))
+                let read = move || Self::of(drive, of, name, note);
+                let thread = std::thread::Builder::new().name("rings".into());
+                // Without another thread it is this one that reads.
+                thread.spawn_scoped(scope, read).map_err(|_| read())
             });
             let threads: Vec<_> = threads.collect();
             let mut all = Self::default();
             for thread in threads {
-                let own = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                let own = match thread {
+                    Ok(thread) => {
+                        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                    }
+                    Err(own) => own,
+                };
                 all.records.extend(own.records);
                 all.unreadable.extend(own.unreadable);
                 all.sectors += own.sectors;

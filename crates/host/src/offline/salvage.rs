@@ -266,7 +266,7 @@ impl Wreck {
         read_all(array, overlay, note, &mut |places| {
             result = work.take(places);
             if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        });
+        })?;
         result?;
         work.end_run();
         let Work { sectors, mut named, .. } = work;

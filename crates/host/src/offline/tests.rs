@@ -221,7 +221,8 @@ fn journal_of_a_crash_is_laid_over_the_places() {
                 wrong += u64::from(agreement != codewords::Agreement::Right);
             }
             std::ops::ControlFlow::Continue(())
-        });
+        })
+        .unwrap();
         assert!(wrong > 0, "{spec}: {torn} torn");
     }
 }

@@ -205,15 +205,12 @@ impl Server {
 
     /// Answers clients from now on.
     ///
-    /// Panics if the system has no thread left.
-    pub fn start(self) -> Running {
+    /// # Errors
+    ///
+    /// The system has no thread left.
+    pub fn start(self) -> io::Result<Running> {
         let Self { listener, waker, endpoint, exports, devices, bounds, tls } = self;
-        let mut at_work = Vec::new();
-        let mut workers = Vec::new();
-        for (device, events) in devices {
-            at_work.push(Arc::clone(&device));
-            workers.push(spawn("nbd-export", move || device.run(&events)));
-        }
+        let at_work = devices.iter().map(|(device, _)| Arc::clone(device)).collect();
         let shared = Arc::new(Shared {
             counts: Arc::default(),
             exports,
@@ -227,8 +224,13 @@ impl Server {
             closed: Condvar::new(),
         });
         let acceptor = Arc::clone(&shared);
-        let acceptor = spawn("nbd-accept", move || acceptor.accept(&listener));
-        Running { shared, endpoint, waker, acceptor: Some(acceptor), workers }
+        // Its drop ends those that were started, where another one cannot be.
+        let mut running = Running { shared, endpoint, waker, acceptor: None, workers: Vec::new() };
+        for (device, events) in devices {
+            running.workers.push(spawn("nbd-export", move || device.run(&events))?);
+        }
+        running.acceptor = Some(spawn("nbd-accept", move || acceptor.accept(&listener))?);
+        Ok(running)
     }
 }
 
@@ -291,8 +293,11 @@ fn wrong(message: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, message)
 }
 
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
-    thread::Builder::new().name(name.to_owned()).spawn(run).expect("the system has a thread left")
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    let fail = |error: io::Error| {
+        io::Error::new(error.kind(), format!("cannot start a thread for NBD clients: {error}"))
+    };
+    thread::Builder::new().name(name.to_owned()).spawn(run).map_err(fail)
 }
 
 /// A server that answers clients. Stops when dropped.

@@ -53,7 +53,7 @@ impl Served {
     pub(crate) fn of(exports: Vec<Export>, change: impl FnOnce(Server) -> Server) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let endpoint = Endpoint::Unix(dir.path().join("nbd.sock"));
-        let running = change(Server::bind(&endpoint, exports).unwrap()).start();
+        let running = change(Server::bind(&endpoint, exports).unwrap()).start().unwrap();
         Self { running, dir }
     }
 

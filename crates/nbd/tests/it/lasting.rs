@@ -80,7 +80,7 @@ impl BlockService for Disk {
 
 fn serve(folder: &Path, service: Arc<dyn BlockService>) -> Running {
     let endpoint = Endpoint::Unix(folder.join("nbd.sock"));
-    Server::bind(&endpoint, vec![export(service)]).unwrap().start()
+    Server::bind(&endpoint, vec![export(service)]).unwrap().start().unwrap()
 }
 
 fn open_with(folder: &Path, recognise: fn(&[u8], &[u8]) -> bool) -> Arc<LastingClient> {
@@ -329,7 +329,7 @@ fn export_for_reading_alone_is_no_drive() {
     let folder = TempDir::new().unwrap();
     let endpoint = Endpoint::Unix(folder.path().join("nbd.sock"));
     let only = Export { access: Access::ReadOnly, ..export(memory(4)) };
-    let server = Server::bind(&endpoint, vec![only]).unwrap().start();
+    let server = Server::bind(&endpoint, vec![only]).unwrap().start().unwrap();
     let uri = endpoint.uri("disk").parse().unwrap();
     let error = LastingClient::open(&uri, |_, _| true).err().unwrap().to_string();
     assert!(error.ends_with(": the export is read-only"), "{error}");

@@ -88,7 +88,7 @@ fn refused_write_is_refused_at_both_ends() {
 #[test]
 fn loopback_over_tcp_is_a_block_service_and_its_port_can_be_left_to_the_system() {
     let server = Server::bind(&"tcp:0".parse().unwrap(), vec![export(memory(300))]).unwrap();
-    let running = server.start();
+    let running = server.start().unwrap();
     assert!(!running.endpoint().to_string().ends_with(":0"), "{}", running.endpoint());
     let client = Client::connect(running.endpoint(), "").unwrap();
     check_service(Arc::new(client), SuiteSettings { requests: 500, ..SETTINGS });
@@ -369,7 +369,7 @@ fn socket_file_of_a_dead_server_is_replaced_and_nothing_else_is() {
     let bind = || Server::bind(&endpoint, vec![export(memory(4))]);
     drop(UnixListener::bind(&path).unwrap());
     assert!(path.exists(), "a dead server leaves its file");
-    let running = bind().unwrap().start();
+    let running = bind().unwrap().start().unwrap();
     let error = bind().err().unwrap();
     assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     assert!(error.to_string().contains("another server answers"), "{error}");

@@ -52,7 +52,7 @@ fn certificates() -> TempDir {
 fn over_tcp(tls: TlsServer) -> Served {
     let endpoint: Endpoint = "tcp:127.0.0.1:0".parse().unwrap();
     let server = Server::bind(&endpoint, vec![export(memory(SIZE / 4096))]).unwrap();
-    Served { running: server.with_tls(tls).start(), dir: tempfile::tempdir().unwrap() }
+    Served { running: server.with_tls(tls).start().unwrap(), dir: tempfile::tempdir().unwrap() }
 }
 
 fn over_unix(tls: TlsServer) -> Served {

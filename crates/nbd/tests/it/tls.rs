@@ -55,7 +55,7 @@ fn encrypted_loopback_over_tcp_is_a_block_service() {
     let certificates = certificates();
     let endpoint: Endpoint = "tcp:127.0.0.1:0".parse().unwrap();
     let server = Server::bind(&endpoint, vec![export(memory(300))]).unwrap();
-    let running = server.with_tls(pki::server(certificates.path())).start();
+    let running = server.with_tls(pki::server(certificates.path())).start().unwrap();
     let served = Served { running, dir: tempfile::tempdir().unwrap() };
     let settings = SuiteSettings { seed: 6, requests: 1_000, sectors_max: 33, batch_max: 16 };
     check_service(Arc::new(Client::open(&uri(&served, certificates.path())).unwrap()), settings);
