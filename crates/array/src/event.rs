@@ -22,6 +22,12 @@ pub enum Event {
         /// Why the array does without it.
         why: Why,
     },
+    /// The drive is closed: the array does not use it any more, and it has completed its last command. The runtime that
+    /// has closed it tells this, never the array.
+    Released {
+        /// The place that it had.
+        drive: DriveIdx,
+    },
     /// Something happened to the array as a whole.
     Array(ArrayEvent),
 }
@@ -201,6 +207,7 @@ impl Event {
         match self {
             Self::Standing(event) => event.kind.name(),
             Self::Lost { .. } => "lost",
+            Self::Released { .. } => "released",
             Self::Array(ArrayEvent::Assembled { .. }) => "assembled",
             Self::Array(ArrayEvent::ResyncBegun(_)) => "resync-begun",
             Self::Array(ArrayEvent::ResyncStuck(_)) => "resync-stuck",

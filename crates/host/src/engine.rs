@@ -31,6 +31,7 @@ mod control;
 pub(crate) mod inbox;
 mod limits;
 pub(crate) mod own;
+pub(crate) mod release;
 pub(crate) mod replacing;
 mod stopping;
 
@@ -52,6 +53,7 @@ use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos, Sectors};
 use self::control::Recording;
 use self::inbox::{Inbox, Inlet};
 use self::own::{Own, Rest, Tag};
+use self::release::Release;
 use self::replacing::{Comeback, Ready};
 use crate::clock::Clock;
 use crate::error::HostError;
@@ -146,6 +148,8 @@ pub struct Engine {
     dismissed: Option<Seat>,
     /// Names of those that had something inside then.
     let_go: Vec<String>,
+    /// Drives that the array does not use any more, until they are closed.
+    release: Release,
     pool: Pool,
     request_last: u64,
     /// Buffers that are with a drive that fills them.
@@ -180,6 +184,7 @@ impl Engine {
             coming: None,
             dismissed: None,
             let_go: Vec::new(),
+            release: Release::default(),
             pool: Pool::new(KEPT_MAX),
             requests: BTreeMap::new(),
             request_last: 0,
@@ -337,7 +342,7 @@ impl Engine {
                 Action::Seat(drive) => {
                     let seat = self.coming.take().expect("a drive was coming");
                     seat.introduce(drive, &mut self.parts.array);
-                    self.parts.seats[drive.as_usize()] = seat;
+                    self.put_into(drive, seat);
                 }
                 Action::Dismiss(_) => self.dismiss(),
                 Action::Combine(combine) => self.parts.buffers.combine(&combine),
@@ -434,11 +439,18 @@ impl Engine {
             Event::Array(ArrayEvent::CopyStopped { .. }) => {
                 self.dismissed.take().map(|mut seat| {
                     let reason = seat.work.handle_lost().map(str::to_owned);
-                    LostMember { name: seat.name.clone(), reason }
+                    let name = seat.name.clone();
+                    self.dispose(None, seat);
+                    LostMember { name, reason }
                 })
             }
-            Event::Standing(_) | Event::Array(_) => None,
+            Event::Standing(_) | Event::Array(_) | Event::Released { .. } => None,
         };
+        self.tell_of(event, lost);
+    }
+
+    /// The same where it is known what this machine knows of it.
+    fn tell_of(&mut self, event: Event, lost: Option<LostMember>) {
         let numbered = self.parts.log.push(self.now(), event, lost);
         (self.parts.on_event)(&numbered);
     }
@@ -507,6 +519,7 @@ impl Engine {
         self.take_back_wanted();
         self.use_spares();
         self.carry_out();
+        self.release_drives();
         self.allow_short_limits();
         if !self.stopping.is_empty() && self.waiting.is_empty() {
             self.parts.array.handle_stop(now);

@@ -165,6 +165,7 @@ impl Launch {
             reach,
             poller,
             watch: None,
+            is_removed: false,
             work: Work::default(),
         })
     }
@@ -180,6 +181,7 @@ fn far_seat(member: &MemberSpec, far: &Far) -> Seat {
         reach: Reach::Far,
         poller: None,
         watch: None,
+        is_removed: false,
         work: Work::default(),
     }
 }

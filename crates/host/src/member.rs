@@ -126,6 +126,34 @@ impl MemberSpec {
         Ok(self)
     }
 
+    /// The same name as a process in another folder needs it: with its paths made absolute.
+    ///
+    /// # Errors
+    ///
+    /// The folder of this process cannot be had, or its name is no text.
+    pub fn absolute(text: &str) -> Result<String, HostError> {
+        let Some(rest) = text.strip_prefix(PREFIX) else { return absolute(text) };
+        let (path, options) = rest.split_once('?').map_or((rest, None), |(a, b)| (a, Some(b)));
+        let path = absolute(path)?;
+        let Some(options) = options else { return Ok(format!("{PREFIX}{path}")) };
+        let option = |option: &str| match option.split_once('=') {
+            // Names of what comes with the program are names elsewhere, too.
+            Some((key @ ("profile" | "ecc"), value)) if Path::new(value).is_file() => {
+                Ok(format!("{key}={}", absolute(value)?))
+            }
+            Some(_) | None => Ok(option.to_owned()),
+        };
+        let options: Result<Vec<String>, HostError> = options.split('&').map(option).collect();
+        Ok(format!("{PREFIX}{path}?{}", options?.join("&")))
+    }
+
+    /// Whether a name means the same file or device in every folder.
+    pub fn is_absolute(text: &str) -> bool {
+        let path = text.strip_prefix(PREFIX).unwrap_or(text);
+        let path = path.split_once('?').map_or(path, |(path, _)| path);
+        Path::new(path).is_absolute()
+    }
+
     /// The size of the file that may be created.
     pub fn size_wanted(&self) -> Option<Sectors> {
         self.emulation.as_ref()?.size
@@ -268,6 +296,19 @@ impl MemberSpec {
     }
 }
 
+/// An empty path is left for others to refuse.
+fn absolute(path: &str) -> Result<String, HostError> {
+    if path.is_empty() {
+        return Ok(String::new());
+    }
+    let whole = std::path::absolute(path)
+        .map_err(|error| HostError::new(format!("cannot make {path} absolute: {error}")))?;
+    let whole = whole.into_os_string().into_string();
+    whole.map_err(|_| {
+        HostError::new(format!("cannot make {path} absolute: the name of this folder is no text"))
+    })
+}
+
 impl FromStr for MemberSpec {
     type Err = HostError;
 
@@ -397,6 +438,30 @@ mod tests {
         let written_back = changed.clone().with_cache(CacheMode::WriteBack);
         assert_eq!(written_back.emulation.unwrap().cache, Some(CacheMode::WriteBack));
         assert_eq!((changed.path, member.emulation.unwrap().faults), (member.path, faults));
+    }
+
+    #[test]
+    fn name_is_made_absolute_with_all_its_paths_and_stays_one_drive() {
+        let here = std::env::current_dir().unwrap();
+        let here = here.display();
+        for (text, expected) in [
+            ("a.img", format!("{here}/a.img")),
+            ("./d/a.img", format!("{here}/d/a.img")),
+            ("/dev/sdb", "/dev/sdb".to_owned()),
+            ("emu:a.img", format!("emu:{here}/a.img")),
+            (
+                "emu:a.img?size=1MiB&profile=Cargo.toml&retry-rate=2%",
+                format!("emu:{here}/a.img?size=1MiB&profile={here}/Cargo.toml&retry-rate=2%"),
+            ),
+            ("emu:/a?profile=nearline-2tb", "emu:/a?profile=nearline-2tb".to_owned()),
+            ("", String::new()),
+        ] {
+            assert_eq!(MemberSpec::absolute(text).unwrap(), expected, "{text}");
+            assert_eq!(MemberSpec::is_absolute(&expected), !text.is_empty(), "{text}");
+        }
+        for relative in ["a.img", "emu:a.img?size=1MiB", "../dev/sdb", ""] {
+            assert!(!MemberSpec::is_absolute(relative), "{relative}");
+        }
     }
 
     #[test]

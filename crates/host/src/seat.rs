@@ -7,6 +7,7 @@ use levelhead_block::{Command, Health, Outcome, Reply};
 use levelhead_units::{DriveIdx, Instant, Nanos};
 
 use crate::backend::{Emulated, Look, Member};
+use crate::devices::erc::FAREWELL;
 use crate::devices::poller::Poller;
 use crate::devices::ways::ReadWays;
 use crate::medium::Medium;
@@ -15,9 +16,9 @@ use crate::watch::Watch;
 
 /// One place of the array.
 pub(crate) struct Seat {
-    /// The member as it was named.
+    /// The member as it was named; absent where the drive was missing from the start, or was removed.
     pub(crate) name: Option<String>,
-    /// Absent where the drive was missing from the start.
+    /// Absent where the drive was missing from the start, or is closed.
     pub(crate) backend: Option<Backend>,
     /// How reads that are no ordinary ones reach the drive.
     pub(crate) ways: Option<Arc<ReadWays>>,
@@ -29,6 +30,8 @@ pub(crate) struct Seat {
     pub(crate) poller: Option<Poller>,
     /// Looks whether the drive can still be used.
     pub(crate) watch: Option<Watch>,
+    /// Whether an operator removed the drive that was here.
+    pub(crate) is_removed: bool,
     pub(crate) work: Work,
 }
 
@@ -43,6 +46,31 @@ impl Drop for Seat {
         {
             // It hangs, and its end is not to be waited for: its threads go with the program (E4 of the engine).
             backend.abandon();
+        }
+    }
+}
+
+/// What holds a drive open.
+pub(crate) struct Parts {
+    pub(crate) backend: Backend,
+    ways: Option<Arc<ReadWays>>,
+    poller: Option<Poller>,
+    watch: Option<Watch>,
+}
+
+impl Parts {
+    /// Closes the drive. Waits for what is under way, unless another machine or program answers for it.
+    pub(crate) fn close(self) {
+        let Self { backend, ways, poller, watch } = self;
+        drop((poller, watch));
+        if let Backend::Member(member) = &backend {
+            member.leave();
+        }
+        drop(backend);
+        if let Some(limit) = ways.as_ref().and_then(|ways| ways.drive_limit()) {
+            limit.stop();
+            // The record of one that does not answer stays.
+            let _left_behind = limit.left_behind(FAREWELL);
         }
     }
 }
@@ -109,8 +137,16 @@ impl Seat {
             reach: Reach::Far,
             poller: None,
             watch: None,
+            is_removed: false,
             work: Work::default(),
         }
+    }
+
+    /// Takes what holds the drive open; nothing if nothing does.
+    pub(crate) fn take_parts(&mut self) -> Option<Parts> {
+        let backend = self.backend.take()?;
+        let Self { ways, poller, watch, .. } = self;
+        Some(Parts { backend, ways: ways.take(), poller: poller.take(), watch: watch.take() })
     }
 
     /// What a read from its medium is worth now.

@@ -10,6 +10,7 @@
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
+use std::time::{Duration, Instant};
 
 use levelhead_array::{
     Array, Budget, Content, HostOrder, JournalSettings, Patience, Policy, Settings, VerifySettings,
@@ -27,21 +28,27 @@ use crate::clock::Clock;
 use crate::devices::erc::FastFail;
 use crate::engine::inbox::{self, Inlet};
 use crate::engine::own::Rest;
-use crate::engine::replacing::{Comeback, Way};
+use crate::engine::release::NotClosed;
+use crate::engine::replacing::Comeback;
 use crate::engine::{Engine, Input, OnEvent, Order, Parts};
 use crate::error::{HostError, fail};
 use crate::event_log::{EventLog, EventsSince};
 use crate::gate::{Asker, Bound, Gate, Kind};
 use crate::launch::{Doubles, Launch, Launched};
 use crate::member::MemberSpec;
-use crate::random::draw_uuid;
 use crate::replacing::{self, Opening, Take};
 use crate::requests::Pending;
 use crate::split;
-use crate::status::{DriveState, Status};
+use crate::status::Status;
 
 /// Requests of more sectors run in pieces: 1 MiB.
 pub const PIECE_MAX: Sectors = Sectors::new(256);
+
+/// How long an operator waits for a drive to be closed.
+const CLOSE_MAX: Duration = Duration::from_secs(2);
+
+/// The time between two looks whether it is.
+const CLOSE_PAUSE: Duration = Duration::from_millis(10);
 
 /// How an array is served.
 pub struct ServeOptions {
@@ -223,20 +230,8 @@ impl ArrayHandle {
         member: &MemberSpec,
         take: Take,
     ) -> Result<(), HostError> {
-        let way = self.command(move |engine| engine.may_replace(drive))?;
+        self.command(move |engine| engine.may_replace(drive))?;
         let wanted = self.command(move |engine| engine.wanted(drive))?;
-        let name = member.to_string();
-        let is_here = self.command(move |engine| Ok(engine.is_seated(drive, &name)))?;
-        if is_here && way == Way::Copy {
-            return fail(format!("{member} is drive {drive} of this array"));
-        }
-        if is_here {
-            let uuid = draw_uuid()?;
-            return self.command(move |engine| match take {
-                Take::Empty => engine.take_back_seated(drive, uuid),
-                Take::Any => engine.fill_seated(drive, uuid),
-            });
-        }
         self.check_is_new(member)?;
         match replacing::open(self.0.launch, &wanted, member, take)? {
             Opening::New(ready) => self.command(move |engine| engine.replace(drive, ready)),
@@ -261,16 +256,49 @@ impl ArrayHandle {
         }
     }
 
+    /// The array lets go of a spare, which is closed when this returns, or is being closed after [`CLOSE_MAX`].
+    pub fn remove_spare(&self, member: &MemberSpec) -> Result<(), HostError> {
+        let spares = self.status()?.spares;
+        let named = spares.into_iter().find(|name| is_named(name, member));
+        let name = named.unwrap_or_else(|| member.to_string());
+        self.command(move |engine| engine.remove_spare(&name))?;
+        self.wait_until_closed(member).map(drop)
+    }
+
+    /// The slot of a drive that the array does not use any more is empty from now on, and the drive is closed when this returns.
+    ///
+    /// # Errors
+    ///
+    /// The array uses it, there is none, or it has not completed its commands or has not been closed in time.
+    pub fn remove(&self, drive: DriveIdx) -> Result<(), HostError> {
+        let until = Instant::now() + CLOSE_MAX;
+        // Its last commands may be about to complete.
+        while let Err(error) = self.command(move |engine| engine.remove(drive)) {
+            let is_late = Instant::now() >= until;
+            if is_late || !self.command(move |engine| Ok(engine.is_at_work_unused(drive)))? {
+                return Err(error);
+            }
+            thread::sleep(CLOSE_PAUSE);
+        }
+        loop {
+            let left = self.command(move |engine| Ok(engine.not_closed()))?;
+            let Some(left) = left.into_iter().find(|left| left.drive == Some(drive)) else {
+                return Ok(());
+            };
+            if Instant::now() >= until {
+                return fail(format!("{} is removed, and its close has not ended yet", left.name));
+            }
+            thread::sleep(CLOSE_PAUSE);
+        }
+    }
+
     /// Refuses a drive that the array has open, in whatever place.
     fn check_is_new(&self, member: &MemberSpec) -> Result<(), HostError> {
+        let left = self.wait_until_closed(member)?;
         let status = self.status()?;
-        let is_it = |name: &str| name.parse().is_ok_and(|own: MemberSpec| own.is_same(member));
+        let is_it = |name: &str| is_named(name, member);
         for (at, drive) in status.drives.iter().enumerate() {
-            let Some(name) = drive.name.clone().filter(|name| is_it(name)) else { continue };
-            let place = DriveIdx::from_usize(at);
-            let is_open = drive.state != DriveState::Lost
-                || self.command(move |engine| Ok(engine.is_seated(place, &name)))?;
-            if is_open {
+            if drive.is_open && drive.name.as_deref().is_some_and(is_it) && left.is_none() {
                 return fail(format!("{member} is drive {at} of this array"));
             }
         }
@@ -280,7 +308,28 @@ impl ArrayHandle {
         if status.spares.iter().any(|name| is_it(name)) {
             return fail(format!("{member} is a spare of this array already"));
         }
-        Ok(())
+        match left {
+            None => Ok(()),
+            Some(NotClosed { drive: Some(drive), .. }) => fail(format!(
+                "{member} was drive {drive} of this array and has not completed all its commands: try again when it has"
+            )),
+            Some(NotClosed { drive: None, .. }) => {
+                fail(format!("{member} was a drive of this array and is being closed: try again"))
+            }
+        }
+    }
+
+    /// Waits for a drive that the array does not use any more to be closed. What it is if it has not been in time.
+    fn wait_until_closed(&self, member: &MemberSpec) -> Result<Option<NotClosed>, HostError> {
+        let until = Instant::now() + CLOSE_MAX;
+        loop {
+            let all = self.command(|engine| Ok(engine.not_closed()))?;
+            let left = all.into_iter().find(|left| is_named(&left.name, member));
+            if left.is_none() || Instant::now() >= until {
+                return Ok(left);
+            }
+            thread::sleep(CLOSE_PAUSE);
+        }
     }
 
     /// Clients are about to leave, and [`ArrayHandle::stop`] comes next: what no drive answers is given up early.
@@ -329,6 +378,11 @@ impl<T> Asked<T> {
             Err(RecvTimeoutError::Disconnected) => Err(gone()),
         }
     }
+}
+
+/// Whether a drive of this name is that member.
+fn is_named(name: &str, member: &MemberSpec) -> bool {
+    name.parse().is_ok_and(|own: MemberSpec| own.is_same(member))
 }
 
 fn gone() -> HostError {
@@ -415,7 +469,12 @@ mod tests {
     /// A drive that keeps what it gets, once it hangs. Nothing may wait for it.
     struct Hanging {
         drive: Box<dyn Member>,
-        hangs: Arc<AtomicBool>,
+        hang: Arc<Hang>,
+    }
+
+    #[derive(Default)]
+    struct Hang {
+        is_on: AtomicBool,
         kept: Mutex<Vec<(Request, Done)>>,
     }
 
@@ -425,8 +484,8 @@ mod tests {
         }
 
         fn submit(&self, request: Request, done: Done) {
-            if self.hangs.load(Ordering::SeqCst) {
-                self.kept.lock().unwrap().push((request, done));
+            if self.hang.is_on.load(Ordering::SeqCst) {
+                self.hang.kept.lock().unwrap().push((request, done));
             } else {
                 self.drive.submit(request, done);
             }
@@ -438,14 +497,14 @@ mod tests {
     impl Drop for Hanging {
         fn drop(&mut self) {
             assert!(
-                self.kept.get_mut().unwrap().is_empty(),
+                self.hang.kept.lock().unwrap().is_empty(),
                 "a drive that hangs was dropped, and would be waited for without end"
             );
         }
     }
 
     /// An array of three files whose drive 1 can be made to hang, and what it tells.
-    fn array(folder: &TempDir, patience: Nanos) -> (ArrayHandle, Arc<AtomicBool>, Told) {
+    fn array(folder: &TempDir, patience: Nanos) -> (ArrayHandle, Arc<Hang>, Told) {
         let members: Vec<MemberSpec> = (0..3)
             .map(|at| {
                 let path = folder.path().join(format!("{at}.img"));
@@ -458,12 +517,12 @@ mod tests {
         let options = CreateOptions { assume_clean: true, journal, ..CreateOptions::default() };
         create("raid5:2+1,chunk=8KiB".parse().unwrap(), &members[..].into(), options).unwrap();
         let assembled = assemble(&members, AssembleOptions::default()).unwrap();
-        let hangs = Arc::new(AtomicBool::new(false));
+        let hang = Arc::<Hang>::default();
         let wrap = |drive: DriveIdx, backend| -> Box<dyn Member> {
             if drive != DriveIdx::new(1) {
                 return backend;
             }
-            Box::new(Hanging { drive: backend, hangs: Arc::clone(&hangs), kept: Mutex::default() })
+            Box::new(Hanging { drive: backend, hang: Arc::clone(&hang) })
         };
         let doubles = Doubles { member: &wrap, ..Doubles::NONE };
         let told: Told = Arc::default();
@@ -481,7 +540,7 @@ mod tests {
             fast_fail: FastFail::Command,
             on_event: Some(Box::new(move |event| heard.lock().unwrap().push(event.clone()))),
         };
-        (assembled.serve_over(options, &doubles).unwrap(), hangs, told)
+        (assembled.serve_over(options, &doubles).unwrap(), hang, told)
     }
 
     type Told = Arc<Mutex<Vec<NumberedEvent>>>;
@@ -544,13 +603,13 @@ mod tests {
     #[test]
     fn drive_that_hangs_holds_up_no_stop_for_ever() {
         let folder = TempDir::new().unwrap();
-        let (array, hangs, told) = array(&folder, Nanos::from_secs(2));
+        let (array, hang, told) = array(&folder, Nanos::from_secs(2));
         let extent = Extent::new(Lba::ZERO, Sectors::new(8));
         let bytes = Buf::copy_of(&[7; 8 * 4096]);
         let write = Request::write(extent, Durability::Durable, bytes);
         let mut client = Waiting::new(Arc::new(array.clone()));
         assert!(client.run(vec![write])[0].outcome.is_good());
-        hangs.store(true, Ordering::SeqCst);
+        hang.is_on.store(true, Ordering::SeqCst);
         let reader = array.clone();
         let waiting = thread::spawn(move || read(&reader, 8));
         while array.status().unwrap().outstanding == 0 {
@@ -574,11 +633,43 @@ mod tests {
         assert_eq!((again.state(), again.lost().len()), (State::Clean, 1));
     }
 
+    /// RE1. Nothing else may be written there before, and nothing waits for it.
+    #[test]
+    fn lost_drive_that_hangs_is_closed_when_its_last_command_has_completed() {
+        let folder = TempDir::new().unwrap();
+        let (array, hang, told) = array(&folder, Nanos::from_secs(60));
+        let drive = DriveIdx::new(1);
+        let path = folder.path().join("1.img");
+        let member: MemberSpec = path.display().to_string().parse().unwrap();
+        let is_free = || std::fs::File::open(&path).unwrap().try_lock().is_ok();
+        hang.is_on.store(true, Ordering::SeqCst);
+        let reader = array.clone();
+        let waiting = thread::spawn(move || read(&reader, 8));
+        while hang.kept.lock().unwrap().is_empty() {
+            thread::yield_now();
+        }
+        array.lose(drive).unwrap();
+        assert!(waiting.join().unwrap().outcome.is_good(), "from the other drives");
+        let left = array.remove(drive).unwrap_err().to_string();
+        assert!(left.contains("it is closed when it has, try again then"), "{left}");
+        let spare = array.add_spare(&member, Take::Any).unwrap_err().to_string();
+        assert!(spare.ends_with("and has not completed all its commands: try again when it has"));
+        assert!(array.status().unwrap().drives[1].is_open && !is_free());
+        for (_, done) in hang.kept.lock().unwrap().drain(..) {
+            done(levelhead_block::Reply::gone("it was pulled"));
+        }
+        array.remove(drive).unwrap();
+        assert!(is_free(), "it is not closed");
+        assert_eq!(array.status().unwrap().drives[1].state, DriveState::Removed);
+        assert!(told.lock().unwrap().iter().any(|told| told.event == Event::Released { drive }));
+        array.stop().unwrap();
+    }
+
     #[test]
     fn drive_that_was_given_up_in_time_holds_up_no_stop_either() {
         let folder = TempDir::new().unwrap();
-        let (array, hangs, told) = array(&folder, Nanos::from_secs(2));
-        hangs.store(true, Ordering::SeqCst);
+        let (array, hang, told) = array(&folder, Nanos::from_secs(2));
+        hang.is_on.store(true, Ordering::SeqCst);
         let reader = array.clone();
         let waiting = thread::spawn(move || read(&reader, 8));
         while array.status().unwrap().outstanding == 0 {

@@ -110,10 +110,12 @@ pub enum ArrayState {
 /// One drive of a running array.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DriveStatus {
-    /// The member as it was named; nothing for a drive that was missing from the start.
+    /// The member as it was named; nothing for one that was missing from the start, or was removed.
     pub name: Option<String>,
     /// Whether the array uses it.
     pub state: DriveState,
+    /// Whether it is open.
+    pub is_open: bool,
     /// Why it failed, if it did.
     pub failure: Option<String>,
     /// Commands waiting for it or inside it.
@@ -153,6 +155,8 @@ pub enum DriveState {
     Failed,
     /// Not any more, because an operator wanted that.
     Lost,
+    /// Not any more: an operator removed it from its slot after it had failed.
+    Removed,
     /// It was not there when the array was started.
     Missing,
 }
@@ -162,7 +166,12 @@ impl DriveState {
     pub fn is_used(self) -> bool {
         match self {
             Self::Present | Self::Copying => true,
-            Self::Filling | Self::CatchingUp | Self::Failed | Self::Lost | Self::Missing => false,
+            Self::Filling
+            | Self::CatchingUp
+            | Self::Failed
+            | Self::Lost
+            | Self::Removed
+            | Self::Missing => false,
         }
     }
 }

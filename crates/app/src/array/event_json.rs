@@ -40,6 +40,7 @@ impl From<Event> for Priority {
                 EventKind::Admitted | EventKind::AdmittedByHand => Self::Info,
             },
             Event::Lost { .. } => Self::Warning,
+            Event::Released { .. } => Self::Info,
             Event::Array(event) => match event {
                 ArrayEvent::Failed { .. }
                 | ArrayEvent::Damaged { .. }
@@ -91,7 +92,7 @@ impl From<Event> for Priority {
 }
 
 /// The names of all events.
-pub(crate) const EVENTS: [&str; 39] = [
+pub(crate) const EVENTS: [&str; 40] = [
     "silent",
     "heard",
     "slow",
@@ -101,6 +102,7 @@ pub(crate) const EVENTS: [&str; 39] = [
     "admitted-by-hand",
     "admitted-in-need",
     "lost",
+    "released",
     "damaged",
     "damaged-read",
     "repaired",
@@ -164,6 +166,7 @@ pub(crate) enum Facts {
     Rebuild { drive: u8, done_stripes: u64, stripes: u64, missed_regions: Option<u64> },
     Copy { drive: u8, left_regions: u64, regions: u64 },
     CopyStopped { drive: u8, because: String, member: Option<String>, reason: Option<String> },
+    Released { drive: u8, member: String },
     Rebuilt { drive: u8 },
     Silent { silent: Vec<u8> },
     Unrecovered { first_sector: u64, sectors: u64 },
@@ -203,6 +206,10 @@ impl From<&NumberedEvent> for Facts {
                 let known = told.lost.clone().unwrap_or_default();
                 let (member, reason) = (known.name, known.reason);
                 Self::Lost { drive: number(drive), why: why.to_owned(), member, reason }
+            }
+            Event::Released { drive } => {
+                let member = told.lost.clone().and_then(|known| known.name).unwrap_or_default();
+                Self::Released { drive: number(drive), member }
             }
             Event::Array(
                 ArrayEvent::Damaged { drive, extent } | ArrayEvent::DamagedRead { drive, extent },
@@ -433,6 +440,9 @@ impl EventJson {
                     "the new drive{name} that was given a copy of drive {drive} does not get the place: \
                      {why}{reason}"
                 )
+            }
+            Facts::Released { drive, member } => {
+                format!("drive {drive}, {member}, is closed: other programs can use it")
             }
             Facts::Rebuilt { drive } => format!("drive {drive} is filled, and counts again"),
             Facts::Silent { silent } => format!(

@@ -391,6 +391,7 @@ impl From<&Status> for StatusJson {
                 DriveState::CatchingUp => "catching-up",
                 DriveState::Failed => "failed",
                 DriveState::Lost => "lost",
+                DriveState::Removed => "removed",
                 DriveState::Missing => "missing",
             }
             .to_owned(),

@@ -91,7 +91,7 @@ const STATES: &[&str] = &["whole", "degraded", "failed"];
 const RESYNC: &[&str] = &["idle", "running", "stuck"];
 const JOURNAL: &[&str] = &["none", "recovering", "kept"];
 const DRIVE_STATES: &[&str] =
-    &["present", "copying", "filling", "catching-up", "failed", "lost", "missing"];
+    &["present", "copying", "filling", "catching-up", "failed", "lost", "removed", "missing"];
 
 const OF_ARRAY: &[OfArray] = &[
     OfArray("", Kind::Info, "What the array is.", |status| {
@@ -257,6 +257,7 @@ const OF_DRIVE: &[OfDrive] = &[
             DriveState::CatchingUp => "catching-up",
             DriveState::Failed => "failed",
             DriveState::Lost => "lost",
+            DriveState::Removed => "removed",
             DriveState::Missing => "missing",
         };
         just(Value::OneOf { states: DRIVE_STATES, is })

@@ -6,6 +6,7 @@
 
 use levelhead_array::RebuildWish;
 use levelhead_host::{ArrayHandle, HostError, MemberSpec, Take};
+use levelhead_nbd::Uri;
 use levelhead_units::{Bytes, DriveIdx, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,11 @@ pub enum Verb {
     Status,
     /// Do without a drive from now on.
     Fail {
+        /// The drive's number.
+        drive: u8,
+    },
+    /// Empty the slot of a drive that has failed.
+    Remove {
         /// The drive's number.
         drive: u8,
     },
@@ -129,11 +135,16 @@ pub enum Make {
 
 /// The verbs that change a running array, in the order of the help. `status`, `damaged` and `events` are not among them:
 /// they have options and outputs of their own.
-pub const OFFERS: [Offer; 8] = [
+pub const OFFERS: [Offer; 9] = [
     Offer {
         name: "fail",
         help: "Make a running array do without a drive",
         make: Make::OfDrive(|drive| Verb::Fail { drive }),
+    },
+    Offer {
+        name: "remove",
+        help: "Remove a failed drive from its slot in a running array, and close it",
+        make: Make::OfDrive(|drive| Verb::Remove { drive }),
     },
     Offer {
         name: "sit-out",
@@ -173,6 +184,31 @@ pub const OFFERS: [Offer; 8] = [
 ];
 
 impl Verb {
+    /// The same as a server in another folder has to hear it: with the paths of devices made absolute.
+    pub(super) fn as_sent(self) -> Result<Self, HostError> {
+        let absolute = |device: String| match Uri::is_one(&device) {
+            true => Ok(device),
+            false => MemberSpec::absolute(&device),
+        };
+        Ok(match self {
+            Self::Replace { drive, device, force } => {
+                Self::Replace { drive, device: absolute(device)?, force }
+            }
+            Self::AddSpare { device, force } => Self::AddSpare { device: absolute(device)?, force },
+            Self::RemoveSpare { device } => Self::RemoveSpare { device: absolute(device)? },
+            Self::Status
+            | Self::Fail { .. }
+            | Self::Remove { .. }
+            | Self::SitOut { .. }
+            | Self::Admit { .. }
+            | Self::Rebuild { .. }
+            | Self::Events { .. }
+            | Self::Damaged
+            | Self::Scrub { .. }
+            | Self::Stop => self,
+        })
+    }
+
     /// What the array does and answers. `stop` ends it and says how that went.
     pub(super) fn carry_out(
         self,
@@ -209,6 +245,7 @@ impl Verb {
                 let drive = known(drive)?;
                 array.lose(drive)
             }
+            Self::Remove { drive } => array.remove(known(drive)?),
             Self::SitOut { drive } => {
                 let drive = known(drive)?;
                 array.command(move |engine| engine.sit_out(drive))
@@ -222,9 +259,7 @@ impl Verb {
                 array.replace(drive, &member(&device)?, take(force))
             }
             Self::AddSpare { device, force } => array.add_spare(&member(&device)?, take(force)),
-            Self::RemoveSpare { device } => {
-                array.command(move |engine| engine.remove_spare(&device))
-            }
+            Self::RemoveSpare { device } => array.remove_spare(&named(&device)?),
             Self::Rebuild { pause, min_rate } => array.command(move |engine| {
                 engine.set_rebuild_wish(|before| RebuildWish {
                     is_paused: pause,
@@ -248,6 +283,7 @@ impl Verb {
                 "the array has answered".to_owned()
             }
             Self::Fail { drive } => format!("the array does without drive {drive}"),
+            Self::Remove { drive } => format!("drive {drive} is removed"),
             Self::SitOut { drive } => {
                 format!("the array reads drive {drive} only where nothing else will do")
             }
@@ -275,8 +311,24 @@ impl Verb {
 
 /// A drive as it was named.
 fn member(device: &str) -> Result<MemberSpec, String> {
+    check_absolute(device)?;
     let mut all = members(&[device.to_owned()]).map_err(|error| error.to_string())?;
     Ok(all.remove(0))
+}
+
+/// The same of one that need not be opened.
+fn named(device: &str) -> Result<MemberSpec, String> {
+    check_absolute(device)?;
+    device.parse().map_err(|error: HostError| error.to_string())
+}
+
+/// Refuses a path that means one thing to a client and another one here.
+fn check_absolute(device: &str) -> Result<(), String> {
+    // An empty name is refused with the reason of its own.
+    if device.is_empty() || Uri::is_one(device) || MemberSpec::is_absolute(device) {
+        return Ok(());
+    }
+    Err(format!("{device} is a relative path: expected an absolute one, as in /dev/sdb"))
 }
 
 fn take(force: bool) -> Take {

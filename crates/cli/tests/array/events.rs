@@ -312,9 +312,16 @@ fn loss_of_a_drive_is_an_event_like_any_other() {
     let serving = shelf.serve_with(&members, &["--nbd", &socket, "--on-event", &program]);
     levelhead(&["array", "fail", serving.control(), "6"]).refusal();
     by_hand(&serving, "fail", "4");
-    let lines = levelhead(&["array", "events", serving.control(), "--json"]).good();
-    let lines: Vec<String> = lines.lines().map(str::to_owned).collect();
-    assert_eq!(names(&lines), ["assembled", "lost"], "what was refused is no event");
+    let mut lines: Vec<String> = Vec::new();
+    wait_until("the drive is closed", || {
+        let said = levelhead(&["array", "events", serving.control(), "--json"]).good();
+        lines = said.lines().map(str::to_owned).collect();
+        lines.len() == 3
+    });
+    let expected = ["assembled", "lost", "released"];
+    assert_eq!(names(&lines), expected, "what was refused is no event");
+    let released: Value = serde_json::from_str(&lines[2]).unwrap();
+    assert_eq!((&released["drive"], &released["member"]), (&json!(4), &json!(members[4])));
     let mut lost: Value = serde_json::from_str(&lines[1]).unwrap();
     assert!(lost.as_object_mut().unwrap().remove("at_seconds").unwrap().is_f64());
     let expected = json!({
@@ -329,7 +336,7 @@ fn loss_of_a_drive_is_an_event_like_any_other() {
     let noted = || fs::read_to_string(shelf.path("noted")).unwrap_or_default();
     wait_until("the program was run for each event, the last one too", || {
         let noted: Vec<String> = noted().lines().map(str::to_owned).collect();
-        noted.len() == 3 && noted.contains(&lines[1])
+        noted.len() == 4 && noted.contains(&lines[1])
     });
     assert!(noted().contains("\"stopped\""), "{}", noted());
 }

@@ -15,6 +15,7 @@ mod offline;
 #[expect(dead_code, reason = "the program reads the files by itself")]
 mod pki;
 mod refusals;
+mod released;
 mod replace;
 mod resync;
 mod scrub;

@@ -208,7 +208,8 @@ impl Engine {
         let now = self.now();
         let drives = (0..seats.len()).map(DriveIdx::from_usize).zip(seats);
         let drives = drives.map(|(drive, seat)| {
-            let state = match seat.backend {
+            let state = match seat.name {
+                None if seat.is_removed => DriveState::Removed,
                 None => DriveState::Missing,
                 Some(_) if seat.work.failure().is_some() => DriveState::Failed,
                 Some(_) if array.is_catching_up(drive) => DriveState::CatchingUp,
@@ -223,6 +224,7 @@ impl Engine {
             DriveStatus {
                 name,
                 state,
+                is_open: seat.backend.is_some(),
                 failure,
                 queue_len,
                 inside: seat.work.inside(),

@@ -76,6 +76,17 @@ impl Own {
         self.at_once.push_back(AtOnce { tag, medium: Arc::clone(medium), request });
     }
 
+    /// Whether a command for this file waits for its turn.
+    pub(super) fn has_for(&self, medium: &Arc<Medium>) -> bool {
+        self.at_once.iter().any(|waiting| Arc::ptr_eq(&waiting.medium, medium))
+    }
+
+    /// Lets go of the ring's drive of this number, which is given nothing any more. Whether it has: not while it has something
+    /// inside.
+    pub(super) fn release(&mut self, lane: usize) -> bool {
+        self.ring.as_mut().is_none_or(|ring| ring.release(lane))
+    }
+
     /// Waits until there is an input, which it gives, a command has ended, or for this long.
     pub(super) fn wait<T>(&mut self, inbox: &Inbox<T>, patience: Duration) -> Option<T> {
         let patience = if self.at_once.is_empty() { patience } else { Duration::ZERO };

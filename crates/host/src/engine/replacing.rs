@@ -95,7 +95,7 @@ impl Engine {
         let done = match way {
             Way::Fill => {
                 ready.seat.introduce(drive, &mut self.parts.array);
-                self.parts.seats[drive.as_usize()] = ready.seat;
+                self.put_into(drive, ready.seat);
                 self.parts.array.handle_replaced(now, drive, new)
             }
             Way::Copy => {
@@ -145,18 +145,8 @@ impl Engine {
         self.dismissed = Some(seat);
     }
 
-    /// Whether the drive of this place was named so, and is still open.
-    pub(crate) fn is_seated(&self, drive: DriveIdx, name: &str) -> bool {
-        let seat = self.parts.seats.get(drive.as_usize());
-        seat.is_some_and(|seat| seat.backend.is_some() && seat.name.as_deref() == Some(name))
-    }
-
     /// The drive that a place has lost is still there, and is given what it has missed.
-    pub(crate) fn take_back_seated(
-        &mut self,
-        drive: DriveIdx,
-        uuid: Uuid,
-    ) -> Result<(), HostError> {
+    fn take_back_seated(&mut self, drive: DriveIdx, uuid: Uuid) -> Result<(), HostError> {
         let own = self.parts.array.own(drive).cloned();
         let Some(own) = own else { return fail(tell(NotReplaced::NoMap, drive)) };
         self.give_back(drive, NewMember { uuid, own })?;
@@ -164,20 +154,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The drive that a place has lost is still there, and is filled from the beginning.
-    pub(crate) fn fill_seated(&mut self, drive: DriveIdx, uuid: Uuid) -> Result<(), HostError> {
-        let array = &self.parts.array;
-        array.may_be_used_again(drive).map_err(|no| HostError::new(tell(no, drive)))?;
-        let own = array.own(drive).cloned();
-        let Some(own) = own else { return fail(tell(NotReplaced::NoMap, drive)) };
-        let now = self.now();
-        let done = self.parts.array.handle_replaced(now, drive, Some(NewMember { uuid, own }));
-        done.map_err(|no| HostError::new(tell(no, drive)))?;
-        self.parts.seats[drive.as_usize()].work.forget_failure();
-        Ok(())
-    }
-
-    /// The very drive that a place has lost is back under another name, as its superblock says.
+    /// The very drive that a place has lost is back, as its superblock says.
     pub(crate) fn take_back(
         &mut self,
         drive: DriveIdx,
@@ -201,7 +178,7 @@ impl Engine {
         let Ready { uuid, seat, .. } = ready;
         self.give_back(drive, NewMember { uuid, own: word.own.clone() })?;
         seat.introduce(drive, &mut self.parts.array);
-        self.parts.seats[drive.as_usize()] = seat;
+        self.put_into(drive, seat);
         Ok(())
     }
 
@@ -227,13 +204,15 @@ impl Engine {
         for Comeback { own, ready: Ready { uuid, seat, .. } } in ready {
             let drive = own.drive;
             seat.introduce(drive, &mut self.parts.array);
-            self.parts.seats[drive.as_usize()] = seat;
+            self.put_into(drive, seat);
             // Nothing has changed since it was asked whether that may be.
             drop(self.give_back(drive, NewMember { uuid, own }));
         }
         // What will never be taken back is not kept open.
-        let array = &self.parts.array;
-        self.returning.retain(|back| array.away().contains(back.own.drive));
+        let away = self.parts.array.away();
+        let is_over = |back: &mut Comeback| !away.contains(back.own.drive);
+        let over: Vec<Comeback> = self.returning.extract_if(.., is_over).collect();
+        over.into_iter().for_each(|back| self.dispose(None, back.ready.seat));
     }
 
     /// Drives that made way for copies which did not come are given what they have missed.
@@ -259,10 +238,11 @@ impl Engine {
     }
 
     /// A spare is not needed any more.
-    pub fn remove_spare(&mut self, name: &str) -> Result<(), HostError> {
+    pub(crate) fn remove_spare(&mut self, name: &str) -> Result<(), HostError> {
         match self.spares.iter().position(|spare| spare.name == name) {
             Some(at) => {
-                self.spares.remove(at);
+                let spare = self.spares.remove(at);
+                self.dispose(None, spare.seat);
                 Ok(())
             }
             None => fail(format!("{name} is no spare")),

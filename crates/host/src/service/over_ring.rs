@@ -121,7 +121,7 @@ fn drive_that_hangs_in_the_ring_holds_nothing_up_and_keeps_its_memory() {
         });
         while !reading.is_finished() {
             assert_eq!(bench.array.status().unwrap().drives.len(), 3);
-            thread::sleep(std::time::Duration::from_millis(1));
+            thread::sleep(Duration::from_millis(1));
         }
         let reply = reading.join().unwrap();
         assert!(reply.outcome.is_good(), "{:?}", reply.outcome);

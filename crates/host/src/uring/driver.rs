@@ -50,7 +50,8 @@ pub(crate) struct Ended<T> {
 
 /// One drive's place.
 struct Lane<T> {
-    under: Arc<Under>,
+    /// Absent once the drive was let go.
+    under: Option<Arc<Under>>,
     window: usize,
     inside: usize,
     /// What has come and is not under way: there is more than the window.
@@ -67,7 +68,7 @@ impl<K: Kernel, T> Driver<K, T> {
     /// The number of steps for which the kernel must have room at a time from each of these drives.
     pub(crate) fn new(kernel: K, drives: Vec<Arc<Under>>, window: u32) -> Self {
         let window = window as usize;
-        let lane = |under| Lane { under, window, inside: 0, waiting: VecDeque::new() };
+        let lane = |under| Lane { under: Some(under), window, inside: 0, waiting: VecDeque::new() };
         Self {
             kernel: ManuallyDrop::new(kernel),
             flights: BTreeMap::new(),
@@ -85,7 +86,17 @@ impl<K: Kernel, T> Driver<K, T> {
 
     /// What the drive of this number is.
     pub(crate) fn under(&self, lane: usize) -> &Under {
-        &self.lanes[lane].under
+        self.lanes[lane].under.as_deref().expect("a drive that was let go is given nothing")
+    }
+
+    /// Lets go of the drive of this number, which is given nothing any more. Whether it has: not while it has something inside.
+    pub(crate) fn release(&mut self, lane: usize) -> bool {
+        let Lane { under, inside, waiting, .. } = &mut self.lanes[lane];
+        let is_idle = *inside == 0 && waiting.is_empty();
+        if is_idle && let Some(under) = under.take() {
+            self.kernel.release(&under);
+        }
+        is_idle
     }
 
     /// Takes a command that no drive is needed for.
@@ -123,7 +134,9 @@ impl<K: Kernel, T> Driver<K, T> {
     }
 
     fn admit(&mut self, lane: usize) {
-        let Lane { under, window, inside, waiting } = &mut self.lanes[lane];
+        let Lane { under: Some(under), window, inside, waiting } = &mut self.lanes[lane] else {
+            return;
+        };
         while *inside < *window
             && let Some((request, tag)) = waiting.pop_front()
         {

@@ -97,6 +97,11 @@ impl Helpers {
         }));
     }
 
+    /// The helper of this drive ends.
+    pub(super) fn release(&mut self, drive: RawFd) {
+        self.by_drive.remove(&drive);
+    }
+
     /// The steps that have ended, with their results, in what a pipe gave.
     pub(super) fn ends(bytes: &[u8]) -> impl Iterator<Item = (u64, i32)> {
         bytes.as_chunks::<RECORD_LEN>().0.iter().map(|record| {

@@ -72,6 +72,9 @@ pub(crate) trait Kernel: Send {
     /// Offers what was started, and waits until something has happened, for this long at most; for
     /// ever without a bound.
     fn wait(&mut self, patience: Option<Duration>, events: &mut Vec<Event>);
+
+    /// Lets go of a drive that has no step under way and is given none any more.
+    fn release(&mut self, _under: &Under) {}
 }
 
 impl Kernel for Box<dyn Kernel> {
@@ -82,6 +85,10 @@ impl Kernel for Box<dyn Kernel> {
 
     fn wait(&mut self, patience: Option<Duration>, events: &mut Vec<Event>) {
         (**self).wait(patience, events);
+    }
+
+    fn release(&mut self, under: &Under) {
+        (**self).release(under);
     }
 }
 
@@ -307,6 +314,12 @@ fn slices(pieces: &[Piece], mut skip: usize) -> Vec<Slice> {
 }
 
 impl<D: Door> Kernel for Ring<D> {
+    fn release(&mut self, under: &Under) {
+        if let Some((helpers, _)) = &mut self.helped {
+            helpers.release(under.medium.raw_fd());
+        }
+    }
+
     unsafe fn start(&mut self, name: u64, flight: &mut Flight) {
         let fd = Fd(flight.under().medium.raw_fd());
         let device = flight.under().ways.device().map_or(-1, AsRawFd::as_raw_fd);

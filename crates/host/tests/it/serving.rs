@@ -198,7 +198,9 @@ fn array_that_has_lost_too_much_says_so_and_hangs_nowhere() {
     assert_eq!(state(), ArrayState::Failed);
     let error = array.stop().unwrap_err().to_string();
     assert_eq!(error, "more drives are lost than the array survives: 0,1");
-    let told = told.lock().unwrap();
+    // When a lost drive is closed is another matter.
+    let mut told = told.lock().unwrap();
+    told.retain(|told| !matches!(told.event, Event::Released { .. }));
     let names: Vec<&str> = told.iter().map(|told| told.event.name()).collect();
     assert_eq!(names, ["assembled", "lost", "lost", "array-failed", "stopped-failed"]);
     let lost: DriveSet = [drive(0), drive(1)].into_iter().collect();

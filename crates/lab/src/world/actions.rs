@@ -121,6 +121,9 @@ impl World {
                     self.ending = Some(ending);
                 }
                 Action::Event(array::Event::Array(event)) => self.array_events.push(event),
+                Action::Event(array::Event::Released { drive }) => {
+                    unreachable!("drive {drive}: an array closes nothing")
+                }
                 Action::Event(array::Event::Standing(event)) => {
                     let what = [event.drive.as_usize() as u64, event.kind as u64];
                     self.note(now, Note::Drive, &what);
