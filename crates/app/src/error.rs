@@ -7,8 +7,10 @@ use std::fmt;
 pub enum AppError {
     /// What was asked for cannot be: wrong input, nothing was changed.
     Usage(String),
-    /// It was possible and did not work out.
+    /// It was possible and did not work out, or what was looked at is not as it should be.
     Trouble(String),
+    /// What was looked at has failed: data cannot be had.
+    Failed(String),
 }
 
 impl AppError {
@@ -26,7 +28,9 @@ impl AppError {
 impl fmt::Display for AppError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Usage(sentence) | Self::Trouble(sentence) => f.write_str(sentence),
+            Self::Usage(sentence) | Self::Trouble(sentence) | Self::Failed(sentence) => {
+                f.write_str(sentence)
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The levelhead program: parse what was typed, call one function of `app`, print what it shows.
 //!
-//! Exit codes: 0 good, 1 found trouble, 2 wrong usage. Results go to standard output, everything
+//! Exit codes: 0 good, 1 found trouble, 2 wrong usage, 3 what was looked at has failed. Results go to standard output, everything
 //! else (progress, errors) to standard error. Called `fsck.levelhead`, it has the exit codes of fsck(8).
 
 #![forbid(unsafe_code)]
@@ -93,6 +93,7 @@ fn main() -> ExitCode {
             match error {
                 AppError::Trouble(_) => ExitCode::from(1),
                 AppError::Usage(_) => ExitCode::from(2),
+                AppError::Failed(_) => ExitCode::from(3),
             }
         }
     }

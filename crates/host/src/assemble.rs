@@ -111,6 +111,11 @@ impl Assembled {
         self.assembly.absent
     }
 
+    /// Drives that are there and do not hold everything yet.
+    pub fn filling(&self) -> DriveSet {
+        self.assembly.filling
+    }
+
     /// Those of them that are missing for the first time: the array has not gone on without them so far.
     pub fn newly_missing(&self) -> DriveSet {
         newly_missing(&self.assembly)
@@ -241,8 +246,8 @@ pub fn assemble_with_spares(
     let mut beside = looked.add_spares(spares, array);
     let Looked { members, media, found, left_out: mut absent } = looked;
     let Selection { left_out, refused_spares, outcome, .. } = select_on(terms, &members, &found);
-    let refuse = |sentence| HostError::new(tell_with(sentence, &absent));
-    let assembly = outcome.map_err(|refused| refuse(refused.sentence))?;
+    let tell = |sentence| tell_with(sentence, &absent);
+    let assembly = outcome.map_err(|refused| refused.into_error(tell))?;
     absent.extend(left_out);
     beside.refused.extend(refused_spares.into_iter().map(|spare| spare.sentence));
     let assembled = seat(&members, media, assembly, absent);

@@ -73,6 +73,7 @@ mod uring;
 mod wakes;
 mod walk;
 mod watch;
+pub mod words;
 
 pub use arithmetic::{MEASURING_MAX, arithmetic};
 pub use assemble::{

@@ -4,6 +4,7 @@ use levelhead_array::membership::{Membership, Why};
 use levelhead_array::quorum::{Assembly, Doubt, Refusal};
 
 use crate::member::MemberSpec;
+use crate::words::{counted, drives, drives_are, is_or_are};
 
 /// Why the members are no array, in one sentence.
 pub(crate) fn tell(refusal: &Refusal, members: &[MemberSpec]) -> String {
@@ -68,35 +69,32 @@ pub(crate) fn tell(refusal: &Refusal, members: &[MemberSpec]) -> String {
             "{} holds old data: it is at generation {own}, {} at {right}",
             members[stale], members[newest]
         ),
-        Refusal::NoList { drives } => format!(
-            "drives {drives} do not give their lists of damaged sectors, and the others may have an older one"
-        ),
+        Refusal::NoList { drives } => match drives.len() {
+            1 => format!(
+                "drive {drives} does not give its list of damaged sectors, and the others may have an older one"
+            ),
+            _ => format!(
+                "drives {drives} do not give their lists of damaged sectors, and the others may have an older one"
+            ),
+        },
         Refusal::TooFew { ref spec, absent } => {
             let journals = spec.journal_drives();
             if spec.journals() > 0 && journals.without(absent).is_empty() {
                 return format!(
-                    "{spec} needs one of the drives with its journal that it did not go on without: drives {journals} are missing"
+                    "{spec} needs one of the drives with its journal that it did not go on without: {} missing",
+                    drives_are(journals)
                 );
             }
             let absent = absent.and(spec.data_drives());
             let (survives, missing) = (spec.redundant(), absent.len());
             if spec.width() < spec.drives() {
-                return format!("{spec} does not survive that drives {absent} are missing");
+                return format!("{spec} does not survive that {} missing", drives_are(absent));
             }
-            let (survives, missing) = (count(survives), some(missing));
-            format!("{spec} survives the loss of {survives}, {missing} missing: drives {absent}")
+            let survives = counted(survives, "drive");
+            let (are, absent) = (is_or_are(missing), drives(absent));
+            format!("{spec} survives the loss of {survives}, {missing} {are} missing: {absent}")
         }
     }
-}
-
-/// A number of drives.
-pub(crate) fn count(drives: usize) -> String {
-    format!("{drives} {}", if drives == 1 { "drive" } else { "drives" })
-}
-
-/// A number of them, before what is so with them.
-pub(crate) fn some(drives: u32) -> String {
-    format!("{drives} {}", if drives == 1 { "is" } else { "are" })
 }
 
 /// What may come out wrong, in one sentence.
@@ -104,12 +102,14 @@ pub(crate) fn tell_doubt(doubt: Doubt, assembly: &Assembly) -> String {
     let absent = assembly.absent;
     match doubt {
         Doubt::Unclean => format!(
-            "the array was not stopped in good order and drives {absent} are missing: what they held \
-             may come out wrong, only --force goes on"
+            "the array was not stopped in good order and {} missing: what was there may come out wrong, only --force \
+             goes on",
+            drives_are(absent)
         ),
         Doubt::Unsynced { stripes } => format!(
-            "drives {absent} are missing and the redundancy of {stripes} of {} stripes is not known to be \
-             valid: what they held there may be wrong or gone, only --force goes on",
+            "{} missing and the redundancy of {stripes} of {} stripes is not known to be valid: what was there may be \
+             wrong or gone, only --force goes on",
+            drives_are(absent),
             assembly.book.stripes()
         ),
     }
@@ -160,7 +160,10 @@ mod tests {
                 Refusal::Stale { found: [0, 1], generations: [1, 3] },
                 "holds old data: it is at generation",
             ),
-            (Refusal::NoList { drives }, "do not give their lists of damaged sectors"),
+            (
+                Refusal::NoList { drives },
+                "of damaged sectors, and the others may have an older one",
+            ),
             (Refusal::TooFew { spec, absent: drives }, "survives the loss of"),
         ] {
             let sentence = tell(&refusal, &members);

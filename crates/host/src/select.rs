@@ -17,6 +17,7 @@
 
 use levelhead_array::quorum::{Assembly, Found, Refusal, quorum};
 
+use crate::error::HostError;
 use crate::labels;
 use crate::member::MemberSpec;
 use crate::refusals::tell;
@@ -108,6 +109,17 @@ pub(crate) struct Selection {
 pub(crate) struct Refused {
     pub(crate) sentence: String,
     pub(crate) cause: Cause,
+}
+
+impl Refused {
+    /// The same as an error, with what `tell` makes of the sentence.
+    pub(crate) fn into_error(self, tell: impl FnOnce(String) -> String) -> HostError {
+        let sentence = tell(self.sentence);
+        match self.cause {
+            Cause::TooFew => HostError::array_failed(sentence),
+            Cause::Contradiction => HostError::new(sentence),
+        }
+    }
 }
 
 /// What kind of reason that is.

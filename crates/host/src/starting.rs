@@ -10,6 +10,7 @@ use levelhead_units::DriveSet;
 use crate::member::MemberSpec;
 use crate::refusals::tell_doubt;
 use crate::select::{LeftOut, tell_with};
+use crate::words::drives_are;
 
 /// How an array is assembled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,9 +76,9 @@ pub(crate) fn tell_start(
 
 /// Which drives are missing that the array has always had, and where they are not, in one sentence.
 fn tell_missing(missing: DriveSet, sought: Sought<'_>) -> String {
-    let (drives, are, it, them) = match missing.len() {
-        1 => ("drive", "is", "it is", "it"),
-        _ => ("drives", "are", "they are", "them"),
+    let (it, them) = match missing.len() {
+        1 => ("it is", "it"),
+        _ => ("they are", "them"),
     };
     let where_not = match sought {
         Sought::Named(count) => format!("{it} not among the {count} that were named"),
@@ -87,7 +88,8 @@ fn tell_missing(missing: DriveSet, sought: Sought<'_>) -> String {
         }
     };
     format!(
-        "{drives} {missing} {are} missing and the array has not gone on without {them} so far: {where_not}, only \
-         --degraded starts without {them}"
+        "{} missing and the array has not gone on without {them} so far: {where_not}, only --degraded starts without \
+         {them}",
+        drives_are(missing)
     )
 }

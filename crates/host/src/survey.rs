@@ -98,6 +98,16 @@ pub struct FoundDrive {
 }
 
 impl FoundDrive {
+    /// Whether it is there and holds everything, as far as the array has recorded that.
+    pub fn is_used(&self) -> bool {
+        let is_one = self.members.len() == 1;
+        is_one
+            && matches!(
+                self.membership,
+                Membership::Present | Membership::Missing { .. } | Membership::Spare
+            )
+    }
+
     /// How the array stands with the place, in a word.
     pub fn state(&self) -> &'static str {
         match (self.members.len(), self.membership) {

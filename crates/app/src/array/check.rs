@@ -3,12 +3,13 @@
 use std::sync::{Mutex, PoisonError};
 
 use levelhead_erasure::Kernel;
-use levelhead_host::{CheckOptions, Checked, Finding, MemberSpec, Which};
+use levelhead_host::{CheckOptions, Checked, Finding, MemberSpec, Which, words};
 use levelhead_report::json;
-use levelhead_units::{DriveIdx, Extent};
+use levelhead_units::{DriveIdx, DriveSet, Extent};
 use serde::Serialize;
 
 use super::drives::{Drives, LeftOutJson};
+use super::health::{self, Health};
 use crate::{AppError, Progress, Show, Task};
 
 /// Which array, and how.
@@ -35,6 +36,8 @@ pub struct CheckedArray {
     codewords: CodewordsJson,
     findings: Vec<FindingJson>,
     findings_beyond: u64,
+    #[serde(skip)]
+    health: Health,
     read_bytes: u64,
     seconds: f64,
     megabytes_per_second: f64,
@@ -85,19 +88,15 @@ pub fn check(ask: &Check, progress: &dyn Progress) -> Result<CheckedArray, AppEr
         task.get_or_insert_with(|| progress.begin("check", total)).reach(done);
     };
     let checked = ask.drives.with_which(|which: Which<'_>| {
-        levelhead_host::check(which, CheckOptions { kernel }, &note).map_err(AppError::usage)
+        levelhead_host::check(which, CheckOptions { kernel }, &note).map_err(health::of_refusal)
     })?;
     Ok(CheckedArray::of(&checked))
 }
 
 impl CheckedArray {
-    /// How much is wrong, in one sentence; nothing if nothing is.
-    pub fn trouble(&self) -> Option<String> {
-        let count = self.findings.len() as u64 + self.findings_beyond;
-        (count > 0).then(|| match count {
-            1 => "1 thing is wrong with the array".to_owned(),
-            _ => format!("{count} things are wrong with the array"),
-        })
+    /// How well the array is.
+    pub fn health(&self) -> &Health {
+        &self.health
     }
 
     fn of(checked: &Checked) -> Self {
@@ -128,11 +127,35 @@ impl CheckedArray {
             },
             findings: findings.map(|finding| FindingJson::of(finding, &checked.drives)).collect(),
             findings_beyond: checked.findings.beyond,
+            health: health_of(checked),
             read_bytes: checked.read.get(),
             seconds,
             megabytes_per_second: checked.read.get() as f64 / 1e6 / seconds.max(1e-9),
         }
     }
+}
+
+fn health_of(checked: &Checked) -> Health {
+    let mut health = Health::HEALTHY;
+    let count = checked.findings.named.len() as u64 + checked.findings.beyond;
+    if count > 0 {
+        let (things, are) = (words::counted(count, "thing"), words::is_or_are(count));
+        health.note(format!("{things} {are} wrong with the array"));
+    }
+    let is_there = |drive: &DriveIdx| checked.drives[drive.as_usize()].is_some();
+    let filling: DriveSet = checked.absent.iter().filter(is_there).collect();
+    for (drives, how) in [(checked.absent.without(filling), "missing"), (filling, "being rebuilt")]
+    {
+        if !drives.is_empty() {
+            health.note(format!("{} {how}", words::drives_are(drives)));
+        }
+    }
+    let unsynced = checked.codewords.unsynced;
+    if unsynced > 0 {
+        let codewords = words::counted(unsynced, "codeword");
+        health.note(format!("the redundancy of {codewords} is not valid yet"));
+    }
+    health
 }
 
 impl FindingJson {
@@ -149,10 +172,7 @@ impl FindingJson {
         let place = match (self.drive, &self.member) {
             (Some(drive), Some(member)) => format!("drive {drive} ({member})"),
             (Some(drive), None) => format!("drive {drive}"),
-            (None, _) => {
-                let drives: Vec<String> = self.drives.iter().map(ToString::to_string).collect();
-                format!("drives {}", drives.join(","))
-            }
+            (None, _) => words::numbered(&self.drives),
         };
         let on_drive = self.on_drive.map_or(String::new(), |span| format!(", {}", span.text()));
         let in_array =
@@ -179,12 +199,11 @@ impl Show for CheckedArray {
     fn text(&self) -> String {
         let Self { array, uuid, .. } = self;
         let mut text = format!("array: {array}, {uuid}\n");
-        let missing: Vec<String> = (0..self.drives.len())
-            .filter(|&at| self.drives[at].is_none())
-            .map(|at| at.to_string())
-            .collect();
+        let is_missing = |at: &usize| self.drives[*at].is_none();
+        let missing: Vec<usize> = (0..self.drives.len()).filter(is_missing).collect();
         if !missing.is_empty() {
-            text.push_str(&format!("drives {} are missing\n", missing.join(",")));
+            let (drives, are) = (words::numbered(&missing), words::is_or_are(missing.len()));
+            text.push_str(&format!("{drives} {are} missing\n"));
         }
         for left in &self.left_out {
             text.push_str(&format!("left out: {}\n", left.reason));
@@ -195,24 +214,32 @@ impl Show for CheckedArray {
         if let Some(journal) = &self.journal {
             let JournalJson { records, transactions, dropped, sectors } = journal;
             text.push_str(&format!(
-                "journal: {records} records, {transactions} transactions with {sectors} sectors to be put \
-                 in place, {dropped} that count as never begun\n"
+                "journal: {}, {} with {} to be put in place, {dropped} that {} as never begun\n",
+                words::counted(*records, "record"),
+                words::counted(*transactions, "transaction"),
+                words::counted(*sectors, "sector"),
+                if *dropped == 1 { "counts" } else { "count" }
             ));
         }
         let CodewordsJson { right, wrong, unknown, unsynced, unsynced_wrong, announced } =
             &self.codewords;
-        text.push_str(&format!("codewords: {right} agree, {wrong} do not"));
+        let one = |count: u64, one: &'static str, more| if count == 1 { one } else { more };
+        let (agree, not) = (one(*right, "agrees", "agree"), one(*wrong, "does not", "do not"));
+        text.push_str(&format!("codewords: {right} {agree}, {wrong} {not}"));
         if *unknown > 0 {
-            text.push_str(&format!(", {unknown} have nothing left to agree with"));
+            let have = one(*unknown, "has", "have");
+            text.push_str(&format!(", {unknown} {have} nothing left to agree with"));
         }
         if *unsynced > 0 {
+            let (are, not) = (words::is_or_are(*unsynced), words::is_or_are(*unsynced_wrong));
             text.push_str(&format!(
-                ", {unsynced} are yet to be made valid, of which {unsynced_wrong} are not"
+                ", {unsynced} {are} yet to be made valid, of which {unsynced_wrong} {not} not"
             ));
         }
         if *announced > 0 {
+            let (were, are) = (one(*announced, "was", "were"), words::is_or_are(*announced));
             text.push_str(&format!(
-                ", {announced} were being written and are made right by a start"
+                ", {announced} {were} being written and {are} made right by a start"
             ));
         }
         text.push_str(&format!(
@@ -225,10 +252,14 @@ impl Show for CheckedArray {
             text.push_str(&format!("{}\n", finding.sentence()));
         }
         if self.findings_beyond > 0 {
-            text.push_str(&format!("and {} findings more\n", self.findings_beyond));
+            text.push_str(&format!(
+                "and {} more\n",
+                words::counted(self.findings_beyond, "finding")
+            ));
         }
-        if self.trouble().is_none() {
-            text.push_str("nothing is wrong\n");
+        match self.health.is_healthy() {
+            true => text.push_str("nothing is wrong\n"),
+            false => text.push_str(&format!("{}\n", self.health.sentence())),
         }
         text
     }

@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use levelhead_array::Spec;
 use levelhead_array::superblock::Uuid;
-use levelhead_host::{MemberSpec, array_of, array_of_member};
+use levelhead_host::{MemberSpec, array_of, array_of_member, words};
 use levelhead_nbd::{Client, Uri};
 use levelhead_report::{Column, Table, json};
 use levelhead_units::Bytes;
 use serde::de::DeserializeOwned;
 
+use super::health::Health;
 use super::messages::{CopyJson, DamagedJson, DriveJson, RebuildJson, Reply, StatusJson};
 use super::scrub_json::ScrubJson;
 use super::socket_path;
@@ -41,6 +43,14 @@ pub fn ask(array: &Path, verb: &Verb) -> Result<Box<dyn Show>, AppError> {
     let done = verb.done();
     converse::<serde_json::Value>(array, &verb)?;
     Ok(Box::new(Done(done)))
+}
+
+/// How the running array is that is named by its control socket or any of its members, and how well.
+pub fn status(array: &Path) -> Result<(Box<dyn Show>, Health), AppError> {
+    let status: Option<Box<StatusJson>> = converse(array, &Verb::Status)?;
+    let status = status.ok_or_else(|| AppError::trouble("the array gave no status"))?;
+    let health = status.health();
+    Ok((status, health))
 }
 
 /// One question and its answer.
@@ -166,6 +176,32 @@ impl Show for Done {
 }
 
 impl StatusJson {
+    /// How well the array is.
+    fn health(&self) -> Health {
+        let mut health = Health::HEALTHY;
+        let away = self.drives.iter().filter(|drive| !drive.is_used());
+        let away: Vec<String> =
+            away.map(|drive| format!("drive {} is {}", drive.drive, drive.state)).collect();
+        match self.state.as_str() {
+            "whole" | "degraded" => away.into_iter().for_each(|fault| health.note(fault)),
+            _ => health.fail(away.join(", ")),
+        }
+        if self.synced_percent < 100.0 {
+            health.note(format!("{:.1} % of the redundancy is valid", self.synced_percent));
+        }
+        if self.damaged.sectors > 0 {
+            let (sectors, are) = (self.damaged.sectors, words::is_or_are(self.damaged.sectors));
+            health.note(format!("{} {are} damaged", words::counted(sectors, "sector")));
+        }
+        if self.forced {
+            health.note("forced: some of the data may be wrong".to_owned());
+        }
+        for drive in self.drives.iter().filter(|drive| drive.silent) {
+            health.note(format!("drive {} does not answer", drive.drive));
+        }
+        health
+    }
+
     /// What an array is, and how: the lines above the table of its drives.
     pub(super) fn head(&self) -> String {
         let Self { array, uuid, policy, state, resync, outstanding, .. } = self;
@@ -174,9 +210,25 @@ impl StatusJson {
         let (journal, rebuild) = (self.journal_line(), self.rebuild_lines());
         format!(
             "array: {array}, {uuid}\nsize: {size}\nstate: {state}{forced}\npolicy: {policy}\n\
-             redundancy: {:.1} % valid (resync {resync})\n{rebuild}{journal}\nin progress: {outstanding} requests\n",
-            self.synced_percent
+             redundancy: {:.1} % valid (resync {resync})\ntolerates: the loss of {}\n{rebuild}{journal}\n\
+             in progress: {}\n",
+            self.synced_percent,
+            self.margin(),
+            words::counted(*outstanding, "request")
         )
+    }
+
+    /// How many more drives may be lost, whichever they are.
+    fn margin(&self) -> String {
+        let lost = self.drives.iter().filter(|drive| drive.role == "data" && !drive.is_used());
+        let survived = self.array.parse::<Spec>().map_or(0, |spec| match spec.is_mirror() {
+            false if self.synced_percent < 100.0 => 0,
+            true | false => spec.redundant(),
+        });
+        match survived.saturating_sub(lost.count()) {
+            0 => "no more drives".to_owned(),
+            count => words::counted(count, "more drive"),
+        }
     }
 
     /// How far a rebuild and a copy are, and the spares; nothing where there are none.
@@ -193,7 +245,7 @@ impl StatusJson {
             };
             let what = match missed_regions {
                 None => format!("{done:.1} % done"),
-                Some(left) => format!("catching up, {left} regions left"),
+                Some(left) => format!("catching up, {} left", words::counted(*left, "region")),
             };
             lines.push_str(&format!("rebuild: drive {drive}, {what}{how}\n"));
         }
@@ -202,7 +254,8 @@ impl StatusJson {
             let to = member.as_ref().map_or(String::new(), |member| format!(" to {member}"));
             let paused = if self.rebuild_paused { ", paused" } else { "" };
             lines.push_str(&format!(
-                "copy: drive {drive}{to}, {done:.1} % done, {left_regions} regions left{paused}\n"
+                "copy: drive {drive}{to}, {done:.1} % done, {} left{paused}\n",
+                words::counted(*left_regions, "region")
             ));
         }
         if !self.spares.is_empty() {
@@ -222,7 +275,9 @@ impl StatusJson {
             (false, true) => "on drives of its own",
         };
         let (open, unplaced) = (journal.open_transactions, journal.unplaced_sectors);
-        format!("journal: {state}, {open} transactions, {unplaced} sectors not in place")
+        let open = words::counted(open, "transaction");
+        let unplaced = words::counted(unplaced, "sector");
+        format!("journal: {state}, {open}, {unplaced} not in place")
     }
 
     /// What can be had no more, where there is something.
@@ -231,8 +286,9 @@ impl StatusJson {
         match damaged.sectors {
             0 => String::new(),
             sectors => format!(
-                "damaged: {sectors} sectors in {} ranges (status --damaged lists them)\n",
-                damaged.ranges
+                "damaged: {} in {} (status --damaged lists them)\n",
+                words::counted(sectors, "sector"),
+                words::counted(damaged.ranges, "range")
             ),
         }
     }
@@ -254,6 +310,11 @@ impl StatusJson {
 }
 
 impl DriveJson {
+    /// Whether it holds everything, and the array counts on it.
+    fn is_used(&self) -> bool {
+        ["present", "copying"].contains(&self.state.as_str())
+    }
+
     /// How it is, in a word or two.
     pub(super) fn standing(&self) -> String {
         match (self.silent, self.sits_out) {
@@ -276,7 +337,10 @@ impl Show for DamagedJson {
             let [first, sectors, on_drive] = numbers.map(|number| number.to_string());
             table.push([range.drive.to_string(), first, sectors, on_drive]);
         }
-        let mut text = format!("{} sectors are damaged until they are written\n", self.sectors);
+        let mut text = match self.sectors {
+            1 => "1 sector is damaged until it is written\n".to_owned(),
+            sectors => format!("{sectors} sectors are damaged until they are written\n"),
+        };
         if self.full {
             text.push_str("the list was full: it covers sectors that were not damaged\n");
         }

@@ -9,7 +9,7 @@ use levelhead_array::superblock::Forced;
 use levelhead_array::{
     ArrayEvent, CopyEnd, CopyProgress, Ending, Event, EventKind, Fault, RebuildProgress, ScrubFound,
 };
-use levelhead_host::NumberedEvent;
+use levelhead_host::{NumberedEvent, words};
 use levelhead_units::{DriveIdx, DriveSet, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -339,22 +339,32 @@ impl EventJson {
                     "unreadable" => "could not be read",
                     _ => "held something else than what was written",
                 };
-                let end = if event == "repaired" {
-                    "and are right again"
-                } else {
-                    "and still are not right"
+                let are = words::is_or_are(*sectors);
+                let end = match event == "repaired" {
+                    true => format!("and {are} right again"),
+                    false => format!("and still {are} not right"),
                 };
-                format!("{sectors} sectors from {first_sector} on of drive {drive} {fault} {end}")
+                let sectors = span(*sectors, *first_sector);
+                format!("{sectors} of drive {drive} {fault} {end}")
             }
             Facts::Checked { drive, first_sector, sectors, promise: _ } => {
-                let what = match event.as_str() {
-                    "write-lost" => "were written and do not hold that",
-                    "write-torn" => "were written with others and do not hold that",
-                    "write-unreadable" => "were written and cannot be read",
-                    "write-mended" => "were not stored, were written again, and are right now",
-                    _ => "were not stored, were written again, and still are not right",
+                let (was, hold, are) = match sectors {
+                    1 => ("was", "does not hold", "is"),
+                    _ => ("were", "do not hold", "are"),
                 };
-                format!("{sectors} sectors from {first_sector} on of drive {drive} {what}")
+                let what = match event.as_str() {
+                    "write-lost" => format!("{was} written and {hold} that"),
+                    "write-torn" => format!("{was} written with others and {hold} that"),
+                    "write-unreadable" => format!("{was} written and cannot be read"),
+                    "write-mended" => {
+                        format!("{was} not stored, {was} written again, and {are} right now")
+                    }
+                    _ => {
+                        format!("{was} not stored, {was} written again, and still {are} not right")
+                    }
+                };
+                let sectors = span(*sectors, *first_sector);
+                format!("{sectors} of drive {drive} {what}")
             }
             Facts::Unlocated { stripe, first_sector } => format!(
                 "what the drives hold of stripe {stripe} at sector {first_sector} does not match, and it \
@@ -367,37 +377,47 @@ impl EventJson {
                 "drive {drive} does not store the array's records, and the array cannot do without it"
             ),
             Facts::ReadErrors { drive, errors, kept: false } => {
-                format!("drive {drive} has failed {errors} reads lately: the array does without it")
+                let errors = words::counted(*errors, "read");
+                format!("drive {drive} has failed {errors} lately: the array does without it")
             }
             Facts::ReadErrors { drive, errors, kept: true } => format!(
-                "drive {drive} has failed {errors} reads lately, and the array cannot do without it"
+                "drive {drive} has failed {} lately, and the array cannot do without it",
+                words::counted(*errors, "read")
             ),
             Facts::Scrub(scrub) => scrub.sentence(),
-            Facts::Damaged { drive, first_sector, sectors } if event == "damaged-read" => format!(
-                "a client wanted what can be had no more: {sectors} sectors from {first_sector} on of \
-                 drive {drive} are damaged until they are written"
-            ),
-            Facts::Damaged { drive, first_sector, sectors } => format!(
-                "{sectors} sectors from {first_sector} on of drive {drive} are damaged: neither the \
-                 drive nor redundancy gives them"
-            ),
+            Facts::Damaged { drive, first_sector, sectors } => {
+                let (are, they, them) = match sectors {
+                    1 => ("is", "it is", "it"),
+                    _ => ("are", "they are", "them"),
+                };
+                let sectors = span(*sectors, *first_sector);
+                match event == "damaged-read" {
+                    true => format!(
+                        "a client wanted what can be had no more: {sectors} of drive {drive} {are} damaged until {they} \
+                         written"
+                    ),
+                    false => format!(
+                        "{sectors} of drive {drive} {are} damaged: neither the drive nor redundancy gives {them}"
+                    ),
+                }
+            }
             Facts::Failed { lost, survives } => format!(
-                "the array has failed: drives {} are lost, it survives the loss of {survives}",
-                list(lost)
+                "the array has failed: {} {} lost, it survives the loss of {survives}",
+                words::numbered(lost),
+                words::is_or_are(lost.len())
             ),
             Facts::Assembled { absent, forced, unsynced_stripes } => {
                 let mut sentence = "the array is served".to_owned();
                 match absent.as_slice() {
                     [] => sentence.push_str(" with all its drives"),
-                    absent => sentence.push_str(&format!(" without drives {}", list(absent))),
+                    absent => sentence.push_str(&format!(" without {}", words::numbered(absent))),
                 }
                 if *forced {
                     sentence.push_str(", by force");
                 }
                 if *unsynced_stripes > 0 {
-                    let left =
-                        format!(", redundancy of {unsynced_stripes} stripes is not valid yet");
-                    sentence.push_str(&left);
+                    let stripes = words::counted(*unsynced_stripes, "stripe");
+                    sentence.push_str(&format!(", redundancy of {stripes} is not valid yet"));
                 }
                 sentence
             }
@@ -414,17 +434,19 @@ impl EventJson {
                 )
             }
             Facts::Rebuild { drive, missed_regions: Some(left), .. } => {
-                format!("drive {drive} is back, and is given the {left} regions that it has missed")
+                let left = words::counted(*left, "region");
+                format!("drive {drive} is back, and is given the {left} that it has missed")
             }
             Facts::Rebuild { drive, done_stripes, stripes, missed_regions: None } => {
                 format!("drive {drive} is being filled from stripe {done_stripes} of {stripes} on")
             }
             Facts::Copy { drive, left_regions, regions } if event == "copy-done" => format!(
-                "a new drive {drive} has the place of the one that it was given a copy of: {left_regions} of \
-                 {regions} regions are given to it yet"
+                "drive {drive} replaced by the drive that was given a copy of it: {left_regions} of {} left to copy",
+                words::counted(*regions, "region")
             ),
             Facts::Copy { drive, regions, .. } => {
-                format!("a new drive is given a copy of drive {drive}, {regions} regions")
+                let regions = words::counted(*regions, "region");
+                format!("a new drive is given a copy of drive {drive}, {regions}")
             }
             Facts::CopyStopped { drive, because, member, reason } => {
                 let why = match because.as_str() {
@@ -446,12 +468,13 @@ impl EventJson {
             }
             Facts::Rebuilt { drive } => format!("drive {drive} is filled, and counts again"),
             Facts::Silent { silent } => format!(
-                "the array was not stopped in good order: drives {} do not answer",
-                list(silent)
+                "the array was not stopped in good order: {} {} not answer",
+                words::numbered(silent),
+                if silent.len() == 1 { "does" } else { "do" }
             ),
             Facts::Unrecovered { first_sector, sectors } => format!(
-                "{sectors} sectors from sector {first_sector} on may hold something older than was \
-                 written last before the crash: the journal could not give it"
+                "{} may hold something older than was written last before the crash: the journal could not give it",
+                span(*sectors, *first_sector)
             ),
             Facts::None {} => match event.as_str() {
                 "resync-done" => "all redundancy is valid".to_owned(),
@@ -474,8 +497,12 @@ fn numbers(drives: DriveSet) -> Vec<u8> {
     drives.iter().map(number).collect()
 }
 
-fn list(drives: &[u8]) -> String {
-    drives.iter().map(u8::to_string).collect::<Vec<_>>().join(",")
+/// `sector 7`, `2 sectors from 7 on`.
+fn span(sectors: u64, first: u64) -> String {
+    match sectors {
+        1 => format!("sector {first}"),
+        _ => format!("{sectors} sectors from {first} on"),
+    }
 }
 
 /// Rounded to what people may want to know: then a number reads back as it was written.

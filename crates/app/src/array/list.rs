@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use levelhead_array::superblock::Forced;
-use levelhead_host::{FoundArray, FoundDrive, Survey, survey};
+use levelhead_host::{FoundArray, FoundDrive, FoundState, Survey, survey, words};
 use levelhead_report::{Column, Table, json};
-use levelhead_units::Bytes;
+use levelhead_units::{Bytes, DriveSet};
 use serde::Serialize;
 
 use super::create::role_of;
 use super::drives::LeftOutJson;
+use super::health::Health;
 use crate::{AppError, Show};
 
 /// Where drives are looked for if nothing else is said: what udev keeps for people, each drive under a name that
@@ -25,6 +26,15 @@ pub struct Listed {
     looked_at: usize,
     /// Why others could not be looked at: a sentence each.
     closed: Vec<String>,
+    #[serde(skip)]
+    health: Health,
+}
+
+impl Listed {
+    /// How well the worst of the arrays is.
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -61,8 +71,33 @@ pub fn list(folders: &[PathBuf]) -> Result<Listed, AppError> {
         )));
     }
     let Survey { arrays, damaged, looked_at, closed } = survey(folders).map_err(AppError::usage)?;
+    let health = arrays.iter().map(health_of).fold(Health::HEALTHY, Health::and);
     let arrays = arrays.iter().map(ArrayJson::of).collect();
-    Ok(Listed { arrays, damaged, looked_at, closed })
+    Ok(Listed { arrays, damaged, looked_at, closed, health })
+}
+
+fn health_of(found: &FoundArray) -> Health {
+    let mut health = Health::HEALTHY;
+    let uuid = found.uuid;
+    let is_away = |drive: &&FoundDrive| !drive.is_used();
+    let away: DriveSet = found.drives.iter().filter(is_away).map(|drive| drive.drive).collect();
+    let of = |what: String| format!("array {uuid}: {what}");
+    match found.state {
+        FoundState::Clean | FoundState::Dirty if away.is_empty() => {}
+        FoundState::Clean | FoundState::Dirty | FoundState::Degraded => {
+            for drive in found.drives.iter().filter(is_away) {
+                health.note(of(format!("drive {} is {}", drive.drive, drive.state())));
+            }
+        }
+        FoundState::Lost => health.fail(of(format!("{} missing", words::drives_are(away)))),
+        FoundState::Unclear => {
+            health.fail(of("what its drives say does not go together".to_owned()))
+        }
+    }
+    if found.forced == Forced::Yes {
+        health.note(of("forced: some of its data may be wrong".to_owned()));
+    }
+    health
 }
 
 impl ArrayJson {
@@ -128,7 +163,13 @@ impl Show for Listed {
         let mut parts: Vec<String> = self.arrays.iter().map(ArrayJson::text).collect();
         if parts.is_empty() {
             let looked_at = self.looked_at;
-            parts.push(format!("no drive of an array is among {looked_at} files and devices\n"));
+            parts.push(format!(
+                "no drive of an array is among {}\n",
+                match looked_at {
+                    1 => "1 file or device".to_owned(),
+                    _ => format!("{looked_at} files and devices"),
+                }
+            ));
         }
         let mut text = parts.join("\n");
         for sentence in self.damaged.iter().chain(&self.closed) {

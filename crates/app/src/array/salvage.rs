@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use levelhead_erasure::Kernel;
-use levelhead_host::{Origin, SalvageError, SalvageOptions, Salvaged};
+use levelhead_host::{Origin, SalvageError, SalvageOptions, Salvaged, words};
 use levelhead_report::json;
 use levelhead_units::{Bytes, Sectors};
 use serde::Serialize;
@@ -87,8 +87,9 @@ impl SalvagedArray {
         let SectorsJson { doubtful, old, lost, .. } = self.sectors;
         (doubtful + old + lost > 0).then(|| {
             format!(
-                "not all of the array is in the file: {lost} sectors are lost, {old} may be older and \
-                 {doubtful} wrong"
+                "not all of the array is in the file: {} {} lost, {old} may be older and {doubtful} wrong",
+                words::counted(lost, "sector"),
+                words::is_or_are(lost)
             )
         })
     }
@@ -138,11 +139,18 @@ impl Show for SalvagedArray {
         let counts = [read, journal, computed, doubtful, old, lost];
         for (origin, count) in Origin::ALL.into_iter().zip(counts) {
             let bytes = Sectors::new(count).bytes().short();
-            text.push_str(&format!("{}: {count} sectors ({bytes})\n", origin.name()));
+            text.push_str(&format!(
+                "{}: {} ({bytes})\n",
+                origin.name(),
+                words::counted(count, "sector")
+            ));
         }
         for RunJson { kind, first_sector, sectors } in &self.named {
             let last = first_sector + sectors - 1;
-            text.push_str(&format!("{kind}: sectors {first_sector} to {last}\n"));
+            text.push_str(&match sectors {
+                1 => format!("{kind}: sector {first_sector}\n"),
+                _ => format!("{kind}: sectors {first_sector} to {last}\n"),
+            });
         }
         text
     }

@@ -1,6 +1,7 @@
 //! How far a scrub is, as JSON and as a sentence.
 
 use levelhead_array::{ScrubFound, ScrubProgress, ScrubState};
+use levelhead_host::words;
 use levelhead_report::json;
 use serde::{Deserialize, Serialize};
 
@@ -45,9 +46,14 @@ impl ScrubJson {
             return format!("{far}; nothing was wrong");
         }
         format!(
-            "{far}; repaired {unreadable} sectors that could not be read and {wrong} that were wrong, \
-             {unrepaired} could not be repaired; {unlocated} codewords do not match and cannot be told \
-             apart"
+            "{far}; repaired {} that could not be read and {wrong} that {} wrong, {unrepaired} could not be repaired; {} \
+             not match and cannot be told apart",
+            words::counted(*unreadable, "sector"),
+            if *wrong == 1 { "was" } else { "were" },
+            match unlocated {
+                1 => "1 codeword does".to_owned(),
+                _ => format!("{unlocated} codewords do"),
+            }
         )
     }
 }

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use levelhead_array::Patience;
-use levelhead_host::{ArrayState, DriveStatus, Status};
+use levelhead_host::{ArrayState, DriveStatus, Status, words};
 use levelhead_units::{DriveIdx, DriveSet};
 
 use super::snapshot::Snapshots;
@@ -192,7 +192,7 @@ fn sentence(status: &Status) -> String {
         ("sitting out:", those(|drive| drive.sits_out && !drive.is_silent)),
     ] {
         if !drives.is_empty() {
-            sentence.push_str(&format!(", {what} drives {drives}"));
+            sentence.push_str(&format!(", {what} {}", words::drives(drives)));
         }
     }
     let percent = (status.synced.get() * 100.0).floor();

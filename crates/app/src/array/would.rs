@@ -5,13 +5,14 @@
 use std::collections::BTreeMap;
 
 use levelhead_array::superblock::Forced;
-use levelhead_host::{Assembled, MemberSpec, Recovery};
+use levelhead_host::{Assembled, MemberSpec, Recovery, assemble_with_spares, words};
 use levelhead_report::{Column, Table, json};
 use levelhead_units::{Bytes, DriveIdx, DriveSet};
 use serde::Serialize;
 
 use super::create::role_of;
 use super::drives::{Allowed, Drives, LeftOutJson};
+use super::health::{self, Health};
 use crate::{AppError, Show};
 
 /// Which drives, and what is allowed.
@@ -43,6 +44,8 @@ pub struct WouldServe {
     left_out: Vec<LeftOutJson>,
     /// What it would do first, a sentence each.
     would: Vec<String>,
+    #[serde(skip)]
+    health: Health,
 }
 
 #[derive(Debug, Serialize)]
@@ -55,11 +58,19 @@ struct DriveJson {
 
 /// Says what `serve` would do.
 pub fn would_serve(ask: &Assemble) -> Result<WouldServe, AppError> {
-    let assembled = ask.drives.assemble(&[], ask.allowed.options())?;
+    let options = ask.allowed.options();
+    let assembled = ask.drives.with_which(|which| {
+        assemble_with_spares(which, &[], options).map_err(health::of_refusal)
+    })?;
     Ok(WouldServe::of(&assembled))
 }
 
 impl WouldServe {
+    /// How well the array is.
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+
     fn of(assembled: &Assembled) -> Self {
         let ((synced, stripes), spec) = (assembled.synced(), assembled.spec());
         let recovery = match assembled.recovery() {
@@ -84,11 +95,33 @@ impl WouldServe {
         };
         let drives = assembled.drives().into_iter().enumerate().map(drive);
         let newly_missing = assembled.newly_missing();
+        let away = assembled.lost().or(assembled.filling());
+        let mut health = Health::HEALTHY;
+        let back: DriveSet = returning.keys().copied().collect();
+        for (drives, how) in [
+            (assembled.lost().without(back), "missing"),
+            (back, "out of date"),
+            (assembled.filling(), "being rebuilt"),
+        ] {
+            if !drives.is_empty() {
+                health.note(format!("{} {how}", words::drives_are(drives)));
+            }
+        }
+        if synced < stripes {
+            health.note(format!(
+                "the redundancy of {} is not valid",
+                words::counted(stripes - synced, "stripe")
+            ));
+        }
+        if let Some(doubt) = assembled.doubt() {
+            health.note(doubt);
+        }
         Self {
+            health,
             uuid: assembled.uuid().to_string(),
             array: assembled.spec().to_string(),
             size_bytes: assembled.size().bytes().get(),
-            state: if assembled.lost().is_empty() { "whole" } else { "degraded" },
+            state: if away.is_empty() { "whole" } else { "degraded" },
             stopped_in_order: assembled.recovery() == Recovery::None,
             forced: assembled.forced() == Forced::Yes,
             journal: assembled.has_journal(),
@@ -114,12 +147,15 @@ pub(super) fn sentences(assembled: &Assembled) -> Vec<String> {
     let back: DriveSet = returning.iter().map(|(drive, _)| *drive).collect();
     let missing = assembled.lost().without(back);
     if !missing.is_empty() {
-        sentences.push(format!("drives {missing} are missing, their data is computed"));
+        let its = if missing.len() == 1 { "its" } else { "their" };
+        sentences.push(format!("{} missing, {its} data is computed", words::drives_are(missing)));
     }
     let newly = assembled.newly_missing();
     if !newly.is_empty() {
         sentences.push(format!(
-            "drives {newly} are missing for the first time: the first write records that, and goes on without them"
+            "{} missing for the first time: the first write records that, and goes on without {}",
+            words::drives_are(newly),
+            if newly.len() == 1 { "it" } else { "them" }
         ));
     }
     for (drive, member) in returning {
@@ -168,6 +204,9 @@ impl Show for WouldServe {
             table.push([drive.to_string(), (*role).to_owned(), (*state).to_owned(), member]);
         }
         text.push_str(&table.to_text());
+        if !self.health.is_healthy() {
+            text.push_str(&format!("{}\n", self.health.sentence()));
+        }
         would.iter().for_each(|sentence| text.push_str(&format!("{sentence}\n")));
         text
     }

@@ -9,7 +9,7 @@ use levelhead_fs::Moment;
 use levelhead_fs::check::{
     CannotCheck, CheckOptions, Depth, Fate, Repair, Report, check_with, find_superblock,
 };
-use levelhead_host::LoneDrive;
+use levelhead_host::{LoneDrive, words};
 use levelhead_report::json;
 use serde::Serialize;
 
@@ -180,19 +180,29 @@ impl Show for FilesystemCheck {
         }
         let unlisted = report.problems - report.listed.len() as u64;
         if unlisted > 0 {
-            text.push_str(&format!("and {unlisted} more problems\n"));
+            let problems = if unlisted == 1 { "problem" } else { "problems" };
+            text.push_str(&format!("and {unlisted} more {problems}\n"));
         }
         text.push_str(&format!(
-            "{target}: {} files, {} directories, {} free sectors",
-            report.files, report.directories, report.free_sectors
+            "{target}: {}, {}, {}",
+            words::counted(report.files, "file"),
+            match report.directories {
+                1 => "1 directory".to_owned(),
+                directories => format!("{directories} directories"),
+            },
+            words::counted(report.free_sectors, "free sector")
         ));
         if *depth == Depth::Data {
-            text.push_str(&format!(", {} sectors compared", report.compared_sectors));
+            let compared = words::counted(report.compared_sectors, "sector");
+            text.push_str(&format!(", {compared} compared"));
         }
         text.push_str(&match (report.problems, report.left()) {
             (0, _) => "; clean\n".to_owned(),
+            (1, 0) => "; 1 problem, repaired\n".to_owned(),
             (problems, 0) => format!("; {problems} problems, all repaired\n"),
-            (problems, left) => format!("; {problems} problems, {left} of them left\n"),
+            (problems, left) => {
+                format!("; {}, {left} of them left\n", words::counted(problems, "problem"))
+            }
         });
         text
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use levelhead_fleet::detect::{self, Kind, Label, Recording, Row, Score, Verdict};
 use levelhead_fleet_io::ReadError;
 use levelhead_fleet_io::samples::{Labels, read_recordings};
+use levelhead_host::words;
 use levelhead_lab::studies::Labelled;
 use levelhead_report::{Column, Table, json};
 use serde::Serialize;
@@ -199,9 +200,9 @@ impl Show for Detected {
     fn text(&self) -> String {
         let count = |verdict| self.rows.iter().filter(|row| row.finding.verdict == verdict).count();
         let mut text = format!(
-            "{}: {} drives, {} slow, {} fine, {} of which nothing can be said\n",
+            "{}: {}, {} slow, {} fine, {} of which nothing can be said\n",
             self.detector,
-            self.rows.len(),
+            words::counted(self.rows.len(), "drive"),
             count(Verdict::Slow),
             count(Verdict::Fine),
             count(Verdict::CannotTell),

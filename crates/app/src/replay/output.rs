@@ -1,5 +1,6 @@
 //! What a replay shows: a table, JSON, one line per request, and a page.
 
+use levelhead_host::words;
 use levelhead_lab::replay::{BACKLOG_MAX, End, Run, Verdict};
 use levelhead_report::{Column, Table, csv, json};
 use levelhead_stats::Summary;
@@ -164,8 +165,8 @@ impl Replayed {
                 ));
             }
             if run.damaged() > 0 {
-                let (policy, damaged) = (run.policy, run.damaged());
-                remarks.push(format!("{policy}: {damaged} requests could not be served in full"));
+                let damaged = words::counted(run.damaged(), "request");
+                remarks.push(format!("{}: {damaged} could not be served in full", run.policy));
             }
         }
         remarks

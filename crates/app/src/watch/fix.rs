@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use levelhead_fleet::erc::Role;
 use levelhead_host::fleet::{Fix, FixAsk, Identity, fix_drive, udev_rule};
+use levelhead_host::words;
 
 use super::files::read_groups;
 use super::keeper::Keeper;
@@ -118,8 +119,9 @@ impl Show for Plan {
         for audit in &self.mended {
             text += &format!("{audit}\n");
         }
-        let (mended, audited) = (self.mended.len(), self.audited);
-        text + &format!("{mended} of {audited} drives have something to set\n")
+        let (mended, audited) = (self.mended.len(), words::counted(self.audited, "drive"));
+        let have = if mended == 1 { "has" } else { "have" };
+        text + &format!("{mended} of {audited} {have} something to set\n")
     }
 
     fn json(&self) -> String {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use levelhead_fleet::watch::{
     Counters, DriveVerdict, HUNG_AFTER, PEERS_MIN, Sample, Saved, State, Why,
 };
+use levelhead_host::words;
 use levelhead_report::json;
 use levelhead_stats::median_of;
 use serde::Serialize;
@@ -230,8 +231,8 @@ impl Look {
         let verdict = &self.verdicts[at];
         let mut line = verdict.to_string();
         if let (State::CannotTell(Why::Idle), Some(short)) = (verdict.state, self.shorts[at]) {
-            let (seconds, ended) = (self.basis.seconds, short.ended);
-            write!(line, "; in {seconds} s it ended {ended} commands").expect("a string");
+            let (seconds, ended) = (self.basis.seconds, words::counted(short.ended, "command"));
+            write!(line, "; in {seconds} s it ended {ended}").expect("a string");
             if let Some(ratio) = short.ratio {
                 write!(line, ", at {ratio:.2} times the median of the others").expect("a string");
             }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use levelhead_fleet::watch::{DriveVerdict, Event, State};
+use levelhead_host::words;
 use serde::Serialize;
 
 use super::DriveAudit;
@@ -116,8 +117,8 @@ impl GroupLine {
         let Self { name, kind, is_redundant, devices, is_gone } = self;
         let redundancy = if *is_redundant { "redundant" } else { "no redundancy" };
         let gone = if *is_gone { " is gone" } else { "" };
-        let count = devices.len();
-        format!("{name}{gone}: {kind}, {redundancy}, {count} drives: {}", devices.join(" "))
+        let count = words::counted(devices.len(), "drive");
+        format!("{name}{gone}: {kind}, {redundancy}, {count}: {}", devices.join(" "))
     }
 }
 

@@ -592,7 +592,8 @@ impl fmt::Display for Doubt {
         match self {
             Self::Unclean => f.write_str("the array was not stopped in good order"),
             Self::Unsynced { stripes } => {
-                write!(f, "the redundancy of {stripes} stripes is not known to be valid")
+                let of = if *stripes == 1 { "stripe" } else { "stripes" };
+                write!(f, "the redundancy of {stripes} {of} is not known to be valid")
             }
         }
     }

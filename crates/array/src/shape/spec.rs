@@ -389,7 +389,8 @@ fn check_drives(family: Family, counts: DriveCounts) -> Result<(), SpecError> {
     if let Some(fixed) = family.redundant()
         && redundant != u32::from(fixed)
     {
-        return fail(format!("{name} has {fixed} redundant drives, got {redundant}"));
+        let drives = if fixed == 1 { "drive" } else { "drives" };
+        return fail(format!("{name} has {fixed} redundant {drives}, got {redundant}"));
     }
     if family.is_mirror() && data != 1 {
         return fail(format!("a stripe of {name} has one data chunk, got {data}"));
@@ -494,7 +495,7 @@ mod tests {
             ("raid7:4", "'raid7' is no array"),
             ("raid6:3", "raid6 needs at least 4 drives, got 3"),
             ("raid6:1", "raid6 needs at least 4 drives, got 1"),
-            ("raid5:3+2", "raid5 has 1 redundant drives, got 2"),
+            ("raid5:3+2", "raid5 has 1 redundant drive, got 2"),
             ("raid5:5+1,e=2", "raid5 cannot have e=2"),
             ("eraid:5+1,e=0", "eraid cannot have e=0"),
             (

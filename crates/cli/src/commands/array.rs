@@ -13,7 +13,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use levelhead_app::array::{
     Allowed, Assemble, Audience, Check, Create, Degraded, Drives, Events, Heard, Make, Notice,
     OFFERS, Salvage, ScrubWhat, Serve, Service, Serving, Verb, Watch, ask, check, create, events,
-    kernel_help, list, salvage, serve, watch, would_serve,
+    kernel_help, list, salvage, serve, status, watch, would_serve,
 };
 use levelhead_app::{AppError, Stop};
 use levelhead_array::{HostOrder, Policy, Spec, VerifySettings, VerifyWrites};
@@ -38,6 +38,7 @@ pub(crate) enum Options {
     /// Say what serve would do with these drives, and change nothing
     Assemble(AssembleArgs),
     /// Look whether an array that is not served is as it should be, and change nothing
+    #[command(after_help = EXIT_CODES)]
     Check(CheckArgs),
     /// Read what can be had of an array that is beyond help into a file, and change nothing on its drives
     Salvage(SalvageArgs),
@@ -77,7 +78,12 @@ pub(crate) struct CreateArgs {
     journal: JournalChoice,
 }
 
+/// What `list`, `assemble`, `check` and `status --check` say by how they end.
+const EXIT_CODES: &str = "Exit codes: 0 healthy, 1 degraded (less redundancy than the layout gives, or something is wrong), 2 wrong call, \
+3 failed (more drives are missing than the layout survives).";
+
 #[derive(Args)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct ListArgs {
     /// Folders to look in, or drives to look at; /dev/disk/by-id if none is given
     #[arg(value_name = "DIR")]
@@ -85,6 +91,7 @@ pub(crate) struct ListArgs {
 }
 
 #[derive(Args)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct AssembleArgs {
     /// Folders that the drives lie in, or the drives themselves, as serve takes them
     #[arg(required = true, value_name = "DIR|MEMBER")]
@@ -339,7 +346,10 @@ pub(crate) struct Running {
 }
 
 #[derive(Args)]
-#[command(after_help = "With --watch and --json it prints one JSON object a line.")]
+#[command(
+    after_help = "With --watch and --json it prints one JSON object a line. With --check it exits with 0 where the array is \
+                        healthy, 1 where it is degraded, 3 where it has failed; 2 is a wrong call."
+)]
 pub(crate) struct StatusArgs {
     /// The array's control socket, or any of its drives
     array: PathBuf,
@@ -351,6 +361,9 @@ pub(crate) struct StatusArgs {
     /// Show only which sectors are damaged: what they held can be had neither from their drives nor from redundancy
     #[arg(long, conflicts_with = "watch")]
     damaged: bool,
+    /// Exit with 1 where the array is degraded and with 3 where it has failed, and say why
+    #[arg(long, conflicts_with_all = ["watch", "damaged"])]
+    check: bool,
 }
 
 #[derive(Args)]
@@ -388,7 +401,7 @@ pub(crate) struct Replace {
     /// The lost drive's number
     #[arg(value_parser = values::drive, allow_negative_numbers = true)]
     drive: u8,
-    /// The new drive: a path as the server sees it, emu:PATH?.., or an NBD export
+    /// The new drive: a path, emu:PATH?.., or an NBD export
     device: String,
     /// Take a drive that holds something: another array, a file system, any other data
     #[arg(long)]
@@ -399,7 +412,7 @@ pub(crate) struct Replace {
 pub(crate) struct AddSpare {
     /// The array's control socket, or any of its drives
     array: PathBuf,
-    /// The spare: a path as the server sees it, emu:PATH?.., or an NBD export
+    /// The spare: a path, emu:PATH?.., or an NBD export
     device: String,
     /// Take a drive that holds something: another array, a file system, any other data
     #[arg(long)]
@@ -437,16 +450,22 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             let options = CreateOptions { assume_clean, dry_run, force, journal: journaling };
             output.print(&create(&Create { spec: array, members, journals, options })?)
         }
-        Options::List(ListArgs { folders }) => output.print(&list(&folders)?),
+        Options::List(ListArgs { folders }) => {
+            let listed = list(&folders)?;
+            output.print(&listed)?;
+            listed.health().check()
+        }
         Options::Assemble(AssembleArgs { drives, array, allowed }) => {
             let ask = Assemble { drives: Drives::of(drives, array)?, allowed: allowed.allowed() };
-            output.print(&would_serve(&ask)?)
+            let would = would_serve(&ask)?;
+            output.print(&would)?;
+            would.health().check()
         }
         Options::Check(CheckArgs { drives, kernel }) => {
             let drives = drives.drives();
             let checked = check(&Check { drives, kernel }, progress::bars(output).as_ref())?;
             output.print(&checked)?;
-            checked.trouble().map_or(Ok(()), |trouble| Err(AppError::trouble(trouble)))
+            checked.health().check()
         }
         Options::Salvage(SalvageArgs { drives, to, kernel }) => {
             let ask = Salvage { drives: drives.drives(), to, kernel };
@@ -455,13 +474,15 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             salvaged.trouble().map_or(Ok(()), |trouble| Err(AppError::trouble(trouble)))
         }
         Options::Serve(args) => run_serve(*args, output),
-        Options::Status(StatusArgs { array, watch: None, damaged: true }) => {
+        Options::Status(StatusArgs { array, watch: None, damaged: true, check: _ }) => {
             output.print(ask(&array, &Verb::Damaged)?.as_ref())
         }
-        Options::Status(StatusArgs { array, watch: None, damaged: false }) => {
-            output.print(ask(&array, &Verb::Status)?.as_ref())
+        Options::Status(StatusArgs { array, watch: None, damaged: false, check }) => {
+            let (shown, health) = status(&array)?;
+            output.print(shown.as_ref())?;
+            if check { health.check() } else { Ok(()) }
         }
-        Options::Status(StatusArgs { array, watch: Some(every), damaged: _ }) => {
+        Options::Status(StatusArgs { array, watch: Some(every), damaged: _, check: _ }) => {
             watch_status(&Watch { array, every }, output)
         }
         Options::Events(EventsArgs { array, follow }) => show_events(array, follow, output),

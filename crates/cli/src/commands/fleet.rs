@@ -11,6 +11,7 @@ use levelhead_app::fleet::{
     Import, LatencyUnit, Prometheus, Queries, Range, Reduce, Rules, Scope, Shape, Summarise,
     analyze, detect, explain, generate, generate_samples, import, map, query, reduce,
 };
+use levelhead_host::words;
 
 use crate::{Output, progress, values};
 
@@ -357,7 +358,8 @@ impl DetectArgs {
             0 => Ok(()),
             slow => {
                 let all = detected.drive_count();
-                Err(AppError::trouble(format!("{slow} of {all} drives are slow")))
+                let (all, are) = (words::counted(all, "drive"), words::is_or_are(slow));
+                Err(AppError::trouble(format!("{slow} of {all} {are} slow")))
             }
         }
     }

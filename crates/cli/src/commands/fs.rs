@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 
 use clap::{Args, Subcommand};
-use levelhead_app::{AppError, threads};
 use levelhead_app::filesystem::{
     CheckEnd, CheckFilesystem, CheckWhen, CodeWish, DamageFilesystem, DamageGroup, Depth, FileKind,
     InspectFilesystem, InspectWhat, MakeFilesystem, Mount, MountOptions, PerGroup, Redundancy,
@@ -13,6 +12,8 @@ use levelhead_app::filesystem::{
     filesystem_status, inspect_filesystem, let_go, make_filesystem, mount, parse_setting,
     scrub_filesystem, scrub_parts, set_kind, start_in_background, umount,
 };
+use levelhead_app::{AppError, threads};
+use levelhead_host::words;
 use levelhead_planner::Code;
 use levelhead_units::{Bytes, Extent, Lba};
 
@@ -249,9 +250,10 @@ impl CheckArgs {
         match checked.end() {
             CheckEnd::Clean | CheckEnd::Corrected => Ok(()),
             CheckEnd::Left => Err(AppError::trouble(format!(
-                "{}: {} problems are left",
+                "{}: {} {} left",
                 checked.target(),
-                checked.left()
+                words::counted(checked.left(), "problem"),
+                words::is_or_are(checked.left())
             ))),
         }
     }

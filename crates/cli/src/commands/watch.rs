@@ -8,6 +8,7 @@ use std::time::Instant;
 use clap::Args;
 use levelhead_app::AppError;
 use levelhead_app::watch::{Ask, Host, Plan, Said, default_state, fix, once, watch, write_survey};
+use levelhead_host::words;
 use levelhead_metrics::Address;
 use levelhead_units::Nanos;
 
@@ -89,7 +90,11 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             0 => Ok(()),
             trouble => {
                 let all = look.drive_count();
-                Err(AppError::trouble(format!("{trouble} of {all} drives are slow or hang")))
+                let (all, or) = match trouble {
+                    1 => (words::counted(all, "drive"), "is slow or hangs"),
+                    _ => (words::counted(all, "drive"), "are slow or hang"),
+                };
+                Err(AppError::trouble(format!("{trouble} of {all} {or}")))
             }
         };
     }

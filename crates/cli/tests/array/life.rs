@@ -111,7 +111,7 @@ fn what_was_written_is_read_again_after_a_loss_a_stop_and_a_start() {
     serving.end().good();
     assert_same(&read_all(&socket), &model);
     let remarks = again.said["remarks"].to_string();
-    assert!(remarks.contains("drives 1 are missing"), "{remarks}");
+    assert!(remarks.contains("drive 1 is missing"), "{remarks}");
     again.stop();
     assert_eq!(shelf.names(), names);
 }

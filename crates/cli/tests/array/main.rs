@@ -7,6 +7,7 @@ mod degraded;
 mod events;
 mod far;
 mod hang;
+mod health;
 mod life;
 mod metrics;
 mod mirrors;

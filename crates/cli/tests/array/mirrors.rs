@@ -63,7 +63,7 @@ fn a_drive_of_each_pair_may_fail_and_not_both_of_one() {
         assert_same(&read_all(&socket), &model);
     }
     let refused = fail("1");
-    let sentence = "drive 1 holds data that nothing else does: drives 0 are lost already";
+    let sentence = "drive 1 holds data that nothing else does: drive 0 is lost already";
     assert!(refused.refusal().contains(sentence), "{}", refused.refusal());
     let sat_out = levelhead(&["array", "sit-out", serving.control(), "2"]);
     let sentence = "the array does without another copy of what drive 2 holds: it is needed";

@@ -10,8 +10,11 @@ use serde_json::{Value, json};
 use crate::support::{ARRAY, Shelf, connect, levelhead, refs};
 use crate::{DRIVE, keys};
 
+/// What `array list` says of a folder, however well its arrays are.
 fn list(shelf: &Shelf) -> Value {
-    levelhead(&["array", "list", shelf.dir.path().to_str().unwrap(), "--json"]).json()
+    let ended = levelhead(&["array", "list", folder(shelf), "--json"]);
+    assert_ne!(ended.code, Some(2), "{ended:?}");
+    serde_json::from_str(&ended.out).unwrap()
 }
 
 fn folder(shelf: &Shelf) -> &str {
@@ -88,8 +91,10 @@ fn list_names_every_array_with_what_is_there_of_it() {
         refusal.ends_with("survives the loss of 1 drive, 2 are missing: drives 0,3"),
         "{refusal}"
     );
-    let text = levelhead(&["array", "list", folder(&shelf)]).good();
+    let ended = levelhead(&["array", "list", folder(&shelf)]);
+    let text = &ended.out;
     assert!(text.contains("would not be served: ") && text.contains("state: clean"), "{text}");
+    assert_eq!(ended.code, Some(3), "{ended:?}");
 }
 
 #[test]
@@ -124,7 +129,8 @@ fn assemble_says_what_serve_does_and_changes_nothing() {
     fs::write(shelf.path("old.img"), old).unwrap();
     fs::remove_file(&drives[5]).unwrap();
     let before = shelf.content();
-    let would = levelhead(&["array", "assemble", folder(&shelf), "--degraded", "--json"]).json();
+    let would =
+        levelhead(&["array", "assemble", folder(&shelf), "--degraded", "--json"]).degraded_json();
     assert!(before == shelf.content(), "something has changed");
     assert_eq!(
         keys(&would),
@@ -156,11 +162,11 @@ fn assemble_says_what_serve_does_and_changes_nothing() {
     let left = &would["left_out"][0];
     assert_eq!((&left["member"], &left["state"]), (&json!(shelf.path("old.img")), &json!("stale")));
     assert_eq!(would["newly_missing"], json!([5]));
-    let text = levelhead(&["array", "assemble", folder(&shelf), "--degraded"]).good();
+    let text = levelhead(&["array", "assemble", folder(&shelf), "--degraded"]).degraded();
     assert!(text.starts_with(&format!("would serve {ARRAY}, ")), "{text}");
     // The members themselves may be named as well.
     let named = [&["array", "assemble", "--degraded", "--json"][..], &refs(&drives[..5])].concat();
-    assert_eq!(levelhead(&named).json()["drives"], would["drives"]);
+    assert_eq!(levelhead(&named).degraded_json()["drives"], would["drives"]);
     // And serve does what was said.
     let socket = shelf.path("nbd.sock");
     let scan = ["array", "serve", "--scan", folder(&shelf), "--nbd", &socket, "--degraded"];
@@ -225,7 +231,8 @@ fn what_only_a_drive_knows_that_cannot_be_used_is_not_passed_over() {
     assert!(refusal.ends_with("no other drive knows as much of the array"), "{refusal}");
     // Without it nothing says that there was more.
     file.write_all_at(&[0; 4096], 0).unwrap();
-    let would = levelhead(&["array", "assemble", folder(&shelf), "--degraded", "--json"]).json();
+    let would =
+        levelhead(&["array", "assemble", folder(&shelf), "--degraded", "--json"]).degraded_json();
     assert_eq!(would["state"], "degraded");
 }
 
@@ -276,7 +283,7 @@ fn check_of_a_killed_server_is_content_and_of_a_flipped_byte_names_it() {
     fs::write(&drives[4], bytes).unwrap();
     let ended = levelhead(&check);
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert_eq!(ended.err, "levelhead: 1 thing is wrong with the array\n");
+    assert_eq!(ended.err, "levelhead: degraded: 1 thing is wrong with the array\n");
     let value: Value = serde_json::from_str(&ended.out).unwrap();
     let finding = &value["findings"][0];
     assert_eq!((&finding["kind"], &finding["drive"]), (&json!("mismatch"), &Value::Null));
@@ -286,7 +293,7 @@ fn check_of_a_killed_server_is_content_and_of_a_flipped_byte_names_it() {
     let none = levelhead(&["array", "check", &shelf.path("none.img")]);
     assert!(none.refusal().ends_with("does not exist"), "{none:?}");
     let few = levelhead(&["array", "check", &drives[0]]);
-    assert!(few.refusal().contains("survives the loss of 1 drive, 5 are missing"), "{few:?}");
+    assert!(few.failure().contains("survives the loss of 1 drive, 5 are missing"), "{few:?}");
 }
 
 /// Codewords of the array of the tests: two sectors of each drive.

@@ -80,7 +80,7 @@ fn manager_hears_of_the_beginning_the_life_and_the_end() {
         }
         levelhead(&["array", "fail", serving.control(), "4"]).good();
         let degraded = manager.hear_until("STATUS=").pop().unwrap();
-        assert_eq!(degraded, format!("STATUS={ARRAY}: degraded, without drives 4\n"));
+        assert_eq!(degraded, format!("STATUS={ARRAY}: degraded, without drive 4\n"));
         serving.signal(Signal::TERM);
         let heard = manager.hear_until("STOPPING=1\n");
         assert!(heard.iter().rev().skip(1).all(|line| line == "WATCHDOG=1\n"), "{heard:?}");

@@ -88,7 +88,7 @@ fn look_by_the_state_names_the_slow_drive_and_ends_with_1() {
     state_of(&root, 6, 8, 1.5);
     let ended = watch(&root, &["--once", "--json"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert_eq!(ended.err, "levelhead: 1 of 6 drives are slow or hang\n");
+    assert_eq!(ended.err, "levelhead: 1 of 6 drives is slow or hangs\n");
     let value: Value = serde_json::from_str(&ended.out).unwrap();
     let drives = value["drives"].as_array().unwrap();
     let states: Vec<_> = drives.iter().map(|it| it["state"].as_str().unwrap()).collect();

@@ -56,21 +56,51 @@ impl Ended {
         self.out
     }
 
+    /// What it printed of something that is degraded.
+    #[track_caller]
+    pub(crate) fn degraded(self) -> String {
+        assert_eq!(self.code, Some(1), "{self:?}");
+        assert!(self.err.starts_with("levelhead: degraded: "), "{self:?}");
+        self.out
+    }
+
     /// The one JSON value it printed, if it was content and printed nothing else.
     #[track_caller]
     pub(crate) fn json(self) -> Value {
-        let out = self.good();
-        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
+        parse(&self.good())
+    }
+
+    /// The same of something that is degraded.
+    #[track_caller]
+    pub(crate) fn degraded_json(self) -> Value {
+        parse(&self.degraded())
     }
 
     /// The sentence with which it refused what was asked.
     #[track_caller]
     pub(crate) fn refusal(&self) -> &str {
-        assert_eq!(self.code, Some(2), "{self:?}");
+        self.sentence(2)
+    }
+
+    /// The sentence with which it said that an array has failed.
+    #[track_caller]
+    pub(crate) fn failure(&self) -> &str {
+        self.sentence(3)
+    }
+
+    /// What it said as it ended with this code, having printed nothing.
+    #[track_caller]
+    fn sentence(&self, code: i32) -> &str {
+        assert_eq!(self.code, Some(code), "{self:?}");
         assert_eq!(self.out, "", "{self:?}");
         let sentence = self.err.lines().next().unwrap_or_default();
         sentence.strip_prefix("levelhead: ").unwrap_or_else(|| panic!("{self:?}"))
     }
+}
+
+#[track_caller]
+fn parse(out: &str) -> Value {
+    serde_json::from_str(out).unwrap_or_else(|error| panic!("{error}: {out}"))
 }
 
 /// The built program with these arguments.

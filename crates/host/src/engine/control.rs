@@ -14,9 +14,9 @@ use super::Engine;
 use crate::backend::Emulated;
 use crate::engine::Parts;
 use crate::error::{HostError, fail};
-use crate::refusals::{count, some};
 use crate::seat::Seat;
 use crate::status::{ArrayState, Damaged, DriveState, DriveStatus, FoundRange, Status};
+use crate::words::{counted, drives_are, is_or_are};
 
 /// An operator who waits until the loss of a drive is safely recorded.
 pub(super) struct Recording {
@@ -86,13 +86,14 @@ impl Engine {
         if !spec.survives(lost.with(drive)) {
             return fail(match spec.fellows(drive).and(lost) {
                 fellows if spec.width() < spec.drives() => format!(
-                    "drive {drive} holds data that nothing else does: drives {fellows} are lost already"
+                    "drive {drive} holds data that nothing else does: {} lost already",
+                    drives_are(fellows)
                 ),
-                _ => format!(
-                    "{spec} survives the loss of {}, {} lost already",
-                    count(spec.redundant()),
-                    some(lost.and(spec.data_drives()).len())
-                ),
+                _ => {
+                    let lost = lost.and(spec.data_drives()).len();
+                    let (are, survives) = (is_or_are(lost), counted(spec.redundant(), "drive"));
+                    format!("{spec} survives the loss of {survives}, {lost} {are} lost already")
+                }
             });
         }
         let (synced, stripes) = (self.parts.array.synced(), self.parts.array.layout().stripes());
@@ -127,7 +128,8 @@ impl Engine {
                 "the array does without another copy of what drive {drive} holds: it is needed"
             )),
             Refusal::Needed { spare } => fail(format!(
-                "the array can do without {spare} drives, and does already: drive {drive} is needed"
+                "the array can do without {}, and does already: drive {drive} is needed",
+                counted(spare, "drive")
             )),
         })
     }

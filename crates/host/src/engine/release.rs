@@ -26,6 +26,7 @@ use super::{Engine, Input};
 use crate::error::{HostError, fail};
 use crate::event_log::LostMember;
 use crate::seat::{Backend, Parts, Seat};
+use crate::words::counted;
 
 /// The time before another attempt to get a thread.
 const PAUSE: Nanos = Nanos::from_secs(1);
@@ -103,9 +104,12 @@ impl Engine {
 
     /// Closes what is ready for it (RE3).
     fn close_leaving(&mut self) {
+        if self.release.leaving.is_empty() {
+            return;
+        }
         let now = self.now();
         let Self { release, parts, .. } = self;
-        if release.leaving.is_empty() || now < release.again_at {
+        if now < release.again_at {
             return;
         }
         for Leaving { number, parts: own, .. } in &mut release.leaving {
@@ -193,10 +197,7 @@ impl Engine {
             if let Some(Backend::Member(member)) = &seat.backend {
                 member.leave();
             }
-            let commands = match seat.work.inside() {
-                1 => "1 command".to_owned(),
-                count => format!("{count} commands"),
-            };
+            let commands = counted(seat.work.inside(), "command");
             return fail(format!(
                 "drive {drive} has not completed {commands}: it is closed when it has, try again then"
             ));

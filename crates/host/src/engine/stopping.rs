@@ -9,6 +9,7 @@ use levelhead_array::Ending;
 use super::Engine;
 use super::own::Rest;
 use crate::error::HostError;
+use crate::words::drives;
 
 /// How long the drives may take to close: what they hold is safe by then.
 const CLOSE_MAX: Duration = Duration::from_secs(5);
@@ -37,10 +38,16 @@ impl Engine {
                 "more drives are lost than the array survives: {}",
                 self.parts.array.lost()
             ))),
-            Ending::Unsafe { silent } => Err(HostError::new(format!(
-                "drives {silent} do not answer, and the array cannot do without them: it was not \
-                 stopped in good order"
-            ))),
+            Ending::Unsafe { silent } => {
+                let (answer, them) = match silent.len() {
+                    1 => ("does not answer", "it"),
+                    _ => ("do not answer", "them"),
+                };
+                Err(HostError::new(format!(
+                    "{} {answer}, and the array cannot do without {them}: it was not stopped in good order",
+                    drives(silent)
+                )))
+            }
         };
         let tell_left = |error: HostError| {
             let sentences = left.iter().map(|sentence| format!("; {sentence}"));

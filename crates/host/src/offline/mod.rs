@@ -19,7 +19,7 @@ mod window;
 
 use levelhead_array::damaged::DamagedList;
 use levelhead_array::membership::Membership;
-use levelhead_array::quorum::{Assembly, Found, quorum};
+use levelhead_array::quorum::{Assembly, Found, Refusal, quorum};
 use levelhead_array::superblock::{Book, Own};
 use levelhead_array::{Area, Layout};
 use levelhead_units::{DriveIdx, DriveSet, Sectors};
@@ -109,12 +109,16 @@ impl Offline {
         let looked = Looked::at(which)?;
         let (assembly, left_out) = match which {
             Which::Named(members) => {
-                let tell = |refusal| HostError::new(tell(&refusal, members));
+                let tell = |refusal: Refusal| match matches!(refusal, Refusal::TooFew { .. }) {
+                    true => HostError::array_failed(tell(&refusal, members)),
+                    false => HostError::new(tell(&refusal, members)),
+                };
                 (quorum(&looked.found).map_err(tell)?, Vec::new())
             }
             Which::Among { .. } => {
                 let selection = select(&looked.members, &looked.found);
-                let tell = |refused: crate::select::Refused| HostError::new(refused.sentence);
+                let tell =
+                    |refused: crate::select::Refused| refused.into_error(|sentence| sentence);
                 (selection.outcome.map_err(tell)?, selection.left_out)
             }
         };

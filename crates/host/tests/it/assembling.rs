@@ -232,7 +232,7 @@ fn array_that_lost_its_power_and_a_drive_is_refused_unless_forced() {
     drop(array);
     check_refused(
         &crashed[1..],
-        "the array was not stopped in good order and drives 0 are missing: what they held may come \
+        "the array was not stopped in good order and drive 0 is missing: what was there may come \
          out wrong, only --force goes on",
     );
     let forced = assemble(&crashed[1..], AssembleOptions { force: true, degraded: true }).unwrap();
@@ -309,8 +309,8 @@ fn array_that_was_never_in_sync_is_refused_without_a_drive() {
     make(SPEC, &members, UNKNOWN);
     check_refused(
         &members[1..],
-        "drives 0 are missing and the redundancy of 16 of 16 stripes is not known to be valid: what \
-         they held there may be wrong or gone, only --force goes on",
+        "drive 0 is missing and the redundancy of 16 of 16 stripes is not known to be valid: what \
+         was there may be wrong or gone, only --force goes on",
     );
     let forced = assemble(&members[1..], AssembleOptions { force: true, degraded: true }).unwrap();
     let array = forced.serve(options("normal")).unwrap();

@@ -90,6 +90,24 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
             "drive 2, d2.img, is lost: an operator wanted it",
         ),
         (
+            told(
+                Event::Released { drive },
+                Some(LostMember { name: Some("d2.img".to_owned()), reason: None }),
+            ),
+            Info,
+            json!({ "drive": 2, "member": "d2.img" }),
+            "drive 2, d2.img, is closed: other programs can use it",
+        ),
+        (
+            array(ArrayEvent::Damaged {
+                drive,
+                extent: Extent { sectors: Sectors::new(1), ..extent },
+            }),
+            Error,
+            json!({ "drive": 2, "first_sector": 1000, "sectors": 1 }),
+            "sector 1000 of drive 2 is damaged: neither the drive nor redundancy gives it",
+        ),
+        (
             array(ArrayEvent::Damaged { drive, extent }),
             Error,
             json!({ "drive": 2, "first_sector": 1000, "sectors": 3 }),
@@ -173,7 +191,7 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
             Warning,
             json!({ "state": "done", "scrubbed_stripes": 30, "stripes": 30, "unreadable": 1,
                     "wrong": 2, "unrepaired": 3, "unlocated": 4 }),
-            "scrub: done, 30 of 30 stripes; repaired 1 sectors that could not be read and 2 that \
+            "scrub: done, 30 of 30 stripes; repaired 1 sector that could not be read and 2 that \
              were wrong, 3 could not be repaired; 4 codewords do not match and cannot be told apart",
         ),
         (
@@ -231,7 +249,7 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
             array(ArrayEvent::Unrecovered { extent: Extent::new(Lba::new(8), Sectors::new(3)) }),
             Error,
             json!({ "first_sector": 8, "sectors": 3 }),
-            "3 sectors from sector 8 on may hold something older than was written last before \
+            "3 sectors from 8 on may hold something older than was written last before \
              the crash: the journal could not give it",
         ),
         (
@@ -262,8 +280,7 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
             array(ArrayEvent::CopyDone(CopyProgress { drive, left: 1, regions: 9 })),
             Notice,
             json!({ "drive": 2, "left_regions": 1, "regions": 9 }),
-            "a new drive 2 has the place of the one that it was given a copy of: 1 of 9 regions are given \
-             to it yet",
+            "drive 2 replaced by the drive that was given a copy of it: 1 of 9 regions left to copy",
         ),
         (
             stopped(CopyEnd::Failed, Some("Input/output error")),

@@ -19,6 +19,7 @@ use levelhead_fleet::detect::Recording;
 use levelhead_fleet_io::hours::is_table;
 use levelhead_fleet_io::prometheus::{self, Imported, Members, Range};
 use levelhead_fleet_io::samples::{Load, load_of, read_recordings};
+use levelhead_host::words;
 use levelhead_report::json;
 use serde::Serialize;
 
@@ -228,7 +229,12 @@ impl Show for ImportedFleet {
     fn text(&self) -> String {
         let Self { file, rows, groups, drives, strangers, names } = self;
         let file = file.display();
-        let mut text = format!("{file}: {rows} rows of {drives} drives in {groups} groups\n");
+        let mut text = format!(
+            "{file}: {} of {} in {}\n",
+            words::counted(*rows, "row"),
+            words::counted(*drives, "drive"),
+            words::counted(*groups, "group")
+        );
         if *strangers > 0 {
             text += &format!("{strangers} series are of no member and were left out\n");
         }
