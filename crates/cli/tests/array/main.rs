@@ -15,6 +15,7 @@ mod offline;
 #[path = "../../../nbd/tests/common/pki.rs"]
 #[expect(dead_code, reason = "the program reads the files by itself")]
 mod pki;
+mod readme;
 mod refusals;
 mod released;
 mod replace;
