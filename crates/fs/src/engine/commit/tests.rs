@@ -50,10 +50,9 @@ fn what_was_written_is_safe_200_ms_after_the_last_change_without_a_sync() {
 fn what_was_written_is_safe_after_5_s_also_while_writing_goes_on() {
     let mut bed = Bed::new(4_096, 1);
     let inode = file(&mut bed);
-    let step = Nanos::from_millis(100);
     for at in 0..120_u64 {
         bed.run(write(inode, at));
-        let next = Instant::ZERO + Nanos::new(step.get() * (at + 1));
+        let next = Instant::ZERO + Nanos::from_millis(100 * (at + 1));
         bed.wait_until(next);
         settle(&mut bed);
     }
