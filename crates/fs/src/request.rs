@@ -201,6 +201,37 @@ pub enum What {
     Damaged,
 }
 
+impl What {
+    /// Whether it may change what is on the disk.
+    pub(crate) fn changes(&self) -> bool {
+        match self {
+            Self::SetAttributes { .. }
+            | Self::Make { .. }
+            | Self::MakeLink { .. }
+            | Self::Link { .. }
+            | Self::Remove { .. }
+            | Self::Rename { .. }
+            | Self::Write { .. }
+            | Self::Allocate { .. }
+            | Self::SetExtended { .. }
+            | Self::RemoveExtended { .. } => true,
+            Self::Lookup(_)
+            | Self::Forget { .. }
+            | Self::GetAttributes(_)
+            | Self::ReadLink(_)
+            | Self::ReadDirectory { .. }
+            | Self::Read { .. }
+            | Self::Sync { .. }
+            | Self::Seek { .. }
+            | Self::GetExtended { .. }
+            | Self::ListExtended(_)
+            | Self::Scrub { .. }
+            | Self::Room
+            | Self::Damaged => false,
+        }
+    }
+}
+
 /// Where a step of a scrub begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScrubPlace {

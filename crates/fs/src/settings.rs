@@ -42,8 +42,10 @@ pub struct Settings {
     pub mode: MountMode,
     /// Memory for what was read: half of it for metadata, half for files.
     pub cache: Sectors,
-    /// What was written and not synced is safe after this time.
+    /// What was written and not synced is safe after this time,
     pub commit_every: Nanos,
+    /// and this long after the last request that changes something.
+    pub commit_idle: Nanos,
     /// When redundancy follows data that is written in place.
     pub redundancy: RedundancyComes,
     /// How redundancy is brought up to date.
@@ -57,12 +59,13 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// To be written, with 256 MiB, safe after 5 s.
+    /// To be written, with 256 MiB, safe after 5 s, or 200 ms after the last change.
     pub fn new(choices: impl Into<Choices>) -> Self {
         Self {
             mode: MountMode::ReadWrite,
             cache: Sectors::new(1 << 16),
             commit_every: Nanos::from_secs(5),
+            commit_idle: Nanos::from_millis(200),
             redundancy: RedundancyComes::Together,
             update: Update::Sooner,
             kind: FileKind::Auto,

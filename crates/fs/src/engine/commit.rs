@@ -146,6 +146,23 @@ impl Filesystem {
         self.commit_at = self.commit_at.or(Some(now + self.settings.commit_every));
     }
 
+    /// When what was changed is to be made safe although no one asks for it.
+    pub(super) fn commit_due(&self) -> Option<Instant> {
+        let at = self.commit_at.filter(|_| !self.is_syncing)?;
+        Some(self.idle_at.map_or(at, |idle_at| at.min(idle_at)))
+    }
+
+    /// Syncs everything, if it is time: what was written comes into a transaction first, and that is committed then.
+    fn sync_by_time(&mut self, now: Instant) -> bool {
+        let is_due = self.commit_due().is_some_and(|at| at <= now);
+        if !is_due || !matches!(self.phase, Phase::Mounted) {
+            return false;
+        }
+        (self.commit_at, self.idle_at, self.is_syncing) = (None, None, true);
+        self.begin_sync(Then::Nothing, None);
+        true
+    }
+
     /// Goes on with what is being committed, or begins.
     pub(super) fn commit_on(&mut self, now: Instant) -> bool {
         if !self.running.is_empty() {
@@ -153,6 +170,9 @@ impl Filesystem {
         }
         if matches!(self.phase, Phase::Broken) || self.is_read_only() {
             return false;
+        }
+        if self.sync_by_time(now) {
+            return true;
         }
         let Some(committing) = &self.committing else { return self.close(now) };
         match committing.state {
@@ -180,18 +200,13 @@ impl Filesystem {
 
     /// Closes the running transaction, if it is time.
     fn close(&mut self, now: Instant) -> bool {
-        let is_time = self.commit_at.is_some_and(|at| at <= now);
         let is_end = matches!(self.phase, Phase::Unmounting);
         let is_full = self.running.is_full(&self.journal);
         let is_wanted = self.running.wants_commit || !self.running.syncs.is_empty();
-        if !(is_time || is_end || is_full || is_wanted || !self.stalled.is_empty()) {
+        if !(is_end || is_full || is_wanted || !self.stalled.is_empty()) {
             return false;
         }
         if self.running.is_empty() {
-            // Pages that no transaction has yet come into one first.
-            if self.flushing == 0 {
-                self.commit_at = None;
-            }
             self.running.wants_commit = false;
             let waiting = std::mem::take(&mut self.running.waiting);
             let syncs = std::mem::take(&mut self.running.syncs);
@@ -229,6 +244,7 @@ impl Filesystem {
         });
         let is_dirty = !self.dirty_files().is_empty();
         self.commit_at = is_dirty.then_some(now + self.settings.commit_every);
+        self.idle_at = self.idle_at.filter(|_| is_dirty);
         true
     }
 
@@ -479,13 +495,22 @@ impl Filesystem {
                 self.reply(request, answer);
             }
             Then::Wake(job) => self.ready.push_back(job),
+            Then::Nothing => {
+                self.is_syncing = false;
+                if !self.dirty_files().is_empty() {
+                    self.begin_commit_soon(self.moved_at);
+                }
+            }
         }
     }
 
     /// Everything that is in memory of files comes into a transaction and becomes durable; a job is ready then.
     pub(super) fn sync_for(&mut self, job: JobId, inode: Option<u64>) {
-        let sync = Syncing { inode, then: Then::Wake(job), step: SyncStep::Pages, left: 0 };
-        let id = self.new_job(Job::Sync(sync));
+        self.begin_sync(Then::Wake(job), inode);
+    }
+
+    fn begin_sync(&mut self, then: Then, inode: Option<u64>) {
+        let id = self.new_job(Job::Sync(Syncing { inode, then, step: SyncStep::Pages, left: 0 }));
         self.ready.push_back(id);
     }
 
@@ -509,3 +534,6 @@ fn assemble(descriptor: &Descriptor, first: Lba, payload: Vec<Piece>) -> Vec<Pie
     pieces.push(copy(behind));
     pieces
 }
+
+#[cfg(test)]
+mod tests;

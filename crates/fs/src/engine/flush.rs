@@ -446,7 +446,6 @@ impl Filesystem {
         let file = self.file(number);
         if !file.is_flushing {
             file.is_flushing = true;
-            self.flushing += 1;
             let job = self.new_job(Job::Flush { inode: number });
             self.ready.push_back(job);
         }
@@ -643,7 +642,6 @@ impl Filesystem {
 
     fn end_flush(&mut self, number: u64) {
         if let Some(file) = self.files.get_mut(number) {
-            self.flushing -= u64::from(file.is_flushing);
             (file.is_flushing, file.brings_early, file.tries) = (false, false, 0);
             file.complements.clear();
             file.has_read = false;
@@ -678,12 +676,11 @@ impl Filesystem {
         self.relieve();
     }
 
-    /// Pages go to the disk when many wait, when it is time, and at the end.
-    pub(super) fn flush_on(&mut self, now: levelhead_units::Instant) -> bool {
+    /// Pages go to the disk when many wait, and at the end.
+    pub(super) fn flush_on(&mut self) -> bool {
         let is_much = self.dirty > super::room::DIRTY_MAX / 2;
-        let is_time = self.commit_at.is_some_and(|at| at <= now);
         let is_end = matches!(self.phase, super::Phase::Unmounting);
-        if !(is_much || is_time || is_end) || self.is_read_only() {
+        if !(is_much || is_end) || self.is_read_only() {
             return false;
         }
         let has_begun = is_end && self.bring_early();

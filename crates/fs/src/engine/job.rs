@@ -98,6 +98,8 @@ pub(super) struct Syncing {
 pub(super) enum Then {
     Reply(RequestId),
     Wake(JobId),
+    /// It was time: no one waits for it.
+    Nothing,
 }
 
 /// How far it is.

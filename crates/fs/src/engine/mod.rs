@@ -109,8 +109,6 @@ pub struct Filesystem {
     files: Files,
     /// Those of them that may have something that is in no transaction.
     touched: BTreeSet<u64>,
-    /// How many of them are being brought into one.
-    flushing: u64,
     jobs: BTreeMap<JobId, Job>,
     ready: VecDeque<JobId>,
     /// Jobs that wait until a transaction can take them.
@@ -152,6 +150,10 @@ pub struct Filesystem {
     free: Option<u64>,
     /// When the running transaction is to be committed.
     commit_at: Option<Instant>,
+    /// When it is if nothing is changed until then.
+    idle_at: Option<Instant>,
+    /// Whether that is under way.
+    is_syncing: bool,
     settling: Settling,
     /// When it moved last.
     moved_at: Instant,
@@ -289,7 +291,6 @@ impl Filesystem {
             freed: Vec::new(),
             files: Files::default(),
             touched: BTreeSet::new(),
-            flushing: 0,
             jobs: BTreeMap::new(),
             ready: VecDeque::new(),
             stalled: Vec::new(),
@@ -320,6 +321,8 @@ impl Filesystem {
             page_cost: page_cost(&superblock),
             free: None,
             commit_at: None,
+            idle_at: None,
+            is_syncing: false,
             settling: Settling::default(),
             moved_at: now,
             superblock,
@@ -339,6 +342,9 @@ impl Filesystem {
         if matches!(self.phase, Phase::Closing(_) | Phase::Unmounted) {
             // Nothing is done any more: it comes too late.
             return self.reply(request.id, Answer::Failed(Errno::Io));
+        }
+        if request.what.changes() {
+            self.idle_at = Some(now + self.settings.commit_idle);
         }
         self.day = self.day.max(request.now);
         let id = self.new_job(Job::Request(Box::new(Asking::new(request))));
@@ -390,7 +396,7 @@ impl Filesystem {
             // What was due when it moved last waits for the disk, or for what is due later.
             Phase::Mounted => {
                 let due = [
-                    self.commit_at,
+                    self.commit_due(),
                     self.settling.deadline(),
                     self.deferred.deadline(),
                     self.rewriting.deadline(),
@@ -475,7 +481,7 @@ impl Filesystem {
             moved[0] = self.unstall();
             if matches!(self.phase, Phase::Mounted | Phase::Unmounting | Phase::Broken) {
                 moved[1] = self.run_jobs(now);
-                moved[2] = self.flush_on(now);
+                moved[2] = self.flush_on();
                 moved[3] = self.commit_on(now);
                 moved[4] = self.place_on(now);
                 moved[5] = self.settle_on();
