@@ -439,9 +439,9 @@ mod tests {
                     thread::yield_now();
                 }
                 if is_open {
-                    semaphore.open()
+                    semaphore.open();
                 } else {
-                    semaphore.close()
+                    semaphore.close();
                 }
                 waiting.into_iter().for_each(|one| assert_eq!(one.join().unwrap(), is_open));
                 assert_eq!(ask(), is_open);

@@ -6,15 +6,34 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::connection::Connection;
+use levelhead_block::Pool;
+
+use super::in_flight::InFlight;
 use super::roll::{Roll, Stage};
-use crate::socket::Network;
+use crate::socket::{Network, Socket};
+use crate::tls::TlsServer;
 
 /// How long answers may take to reach clients once the server is stopping.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How long a client may have to wait for those that were dropped to end.
 const CROWD_MAX: Duration = Duration::from_millis(20);
+
+/// A client's socket, and what it has in flight.
+pub(super) struct Connection {
+    /// One that no other connection of the server has had.
+    pub(super) number: u64,
+    pub(super) socket: Arc<Socket>,
+    pub(super) in_flight: InFlight,
+    /// The time for the handshake, all of it.
+    pub(super) handshake_max: Duration,
+    /// Memory for the bytes of writes.
+    pub(super) pool: Pool,
+    /// What it is encrypted with, if it has to be.
+    pub(super) tls: Option<TlsServer>,
+    /// What is counted of all connections.
+    pub(super) counts: Arc<Counts>,
+}
 
 /// What is counted of all connections.
 #[derive(Debug, Default)]

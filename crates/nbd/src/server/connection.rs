@@ -16,14 +16,13 @@ use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
 
-use levelhead_block::{Command, Effort, Pool, Reply, Request};
+use levelhead_block::{Command, Effort, Reply, Request};
 
-use super::clients::{Counts, Seat};
+use super::clients::{Connection, Seat};
 use super::export::LiveExport;
 use super::failure::{Failure, check_outcome};
-use super::in_flight::{InFlight, Permit};
+use super::in_flight::Permit;
 use super::negotiation::{
     ALLOCATION_ID, Agreed, Described, Negotiation, Privacy, Replies, Step, turn_away,
 };
@@ -38,22 +37,6 @@ use crate::deadline::Deadline;
 use crate::socket::Socket;
 use crate::tls::line::Line;
 use crate::tls::{TlsServer, pump};
-
-/// A client's socket, and what it has in flight.
-pub(super) struct Connection {
-    /// One that no other connection of the server has had.
-    pub(super) number: u64,
-    pub(super) socket: Arc<Socket>,
-    pub(super) in_flight: InFlight,
-    /// The time for the handshake, all of it.
-    pub(super) handshake_max: Duration,
-    /// Memory for the bytes of writes.
-    pub(super) pool: Pool,
-    /// What it is encrypted with, if it has to be.
-    pub(super) tls: Option<TlsServer>,
-    /// What is counted of all connections.
-    pub(super) counts: Arc<Counts>,
-}
 
 /// Serves a client until it leaves, breaks the protocol, takes too long for its handshake, or
 /// `stopping` is set and the socket's reading half shut down. Every request has been answered by the service when this returns.

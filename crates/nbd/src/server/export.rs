@@ -13,7 +13,7 @@ use levelhead_units::Sectors;
 
 use super::Access;
 use super::change::{Change, Next};
-use super::failure::{Failure, check_outcome};
+use super::failure::{Failure, Finish, check_outcome};
 use super::locks::SectorLocks;
 use super::negotiation::Described;
 use super::turns::{Long, Step, Turns};
@@ -32,9 +32,6 @@ pub(super) struct Device {
     turns: Mutex<Turns>,
     later: Sender<Event>,
 }
-
-/// What to call when a change has ended.
-pub(super) type Finish = Box<dyn FnOnce(Result<(), Failure>) + Send>;
 
 /// A change under way.
 struct Ongoing {

@@ -16,6 +16,9 @@ pub(super) struct Failure {
     pub(super) offset: Option<u64>,
 }
 
+/// What to call when a change has ended.
+pub(super) type Finish = Box<dyn FnOnce(Result<(), Failure>) + Send>;
+
 impl Failure {
     pub(super) fn new(error: Errno, message: impl Into<String>) -> Self {
         Self { error, message: message.into(), offset: None }

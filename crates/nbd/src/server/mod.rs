@@ -43,8 +43,7 @@ use levelhead_block::{BlockService, Pool};
 use levelhead_units::{SECTOR_SIZE, Sectors};
 
 use self::budget::{Account, Budget, FLOOR_MAX};
-use self::clients::{Clients, Counts};
-use self::connection::Connection;
+use self::clients::{Clients, Connection, Counts};
 use self::export::{Device, Events, LiveExport};
 use self::in_flight::InFlight;
 use self::negotiation::Described;

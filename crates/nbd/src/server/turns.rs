@@ -19,8 +19,7 @@ use levelhead_block::Durability;
 use levelhead_units::SECTOR_SIZE;
 
 use super::change::Change;
-use super::export::Finish;
-use super::failure::Failure;
+use super::failure::{Failure, Finish};
 use crate::codec::{Errno, PAYLOAD_MAX};
 use crate::socket::Socket;
 
