@@ -7,18 +7,16 @@ use std::path::Path;
 use std::sync::Once;
 
 use parquet::file::metadata::RowGroupMetaData;
-use parquet::file::reader::FileReader;
-use parquet::file::serialized_reader::SerializedFileReader;
 
 use crate::ReadError;
+use crate::pages::ParquetFile;
 
 /// Opens a file whose columns lie inside of it.
-pub(crate) fn open(path: &Path) -> Result<SerializedFileReader<File>, ReadError> {
+pub(crate) fn open(path: &Path) -> Result<ParquetFile, ReadError> {
     let file = File::open(path).map_err(|error| ReadError::of(path, error))?;
     let length = file.metadata().map_err(|error| ReadError::of(path, error))?.len();
-    let reader = guarded(path, || {
-        SerializedFileReader::new(file).map_err(|error| ReadError::of(path, error))
-    })?;
+    let reader =
+        guarded(path, || ParquetFile::open(file).map_err(|error| ReadError::of(path, error)))?;
     let is_outside = |place: i64| u64::try_from(place).map_or(true, |place| place > length);
     let groups = reader.metadata().row_groups().iter();
     let columns = groups.flat_map(RowGroupMetaData::columns).any(|column| {

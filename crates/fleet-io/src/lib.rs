@@ -8,6 +8,7 @@ mod events;
 pub mod hours;
 mod kind;
 mod lines;
+mod pages;
 pub mod prometheus;
 pub mod samples;
 

@@ -4,21 +4,24 @@
 //! `rate(node_disk_read_time_seconds_total[5m]) / rate(node_disk_reads_completed_total[5m])`. A list of members says which series
 //! is which drive of which group: a CSV with columns `group` and `drive`; every other column is a label that has to be equal, so that
 //! `group,drive,instance,device` names a disk of a host. A series of no member is left out, and so is a value that is no number.
+//!
+//! An answer becomes windows of drives while it comes ([`answer`]): of its text no more is held than a string of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod answer;
+
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use levelhead_fleet::detect::{Gather, Recording, Sample};
-use serde::Deserialize;
+use levelhead_fleet::detect::{Gather, Recording};
+use levelhead_units::foreign;
 
+use self::answer::Gathered;
 use crate::ReadError;
 use crate::lines::{Lines, all_fields};
 
-/// The most bytes of an answer.
-const ANSWER_MAX: u64 = 1 << 30;
 /// The most members.
 const MEMBERS_MAX: usize = 1 << 20;
 /// The longest time that an answer may take.
@@ -32,7 +35,7 @@ pub struct Members {
     members: BTreeMap<Vec<String>, Member>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Member {
     group: String,
     drive: String,
@@ -82,6 +85,7 @@ impl Members {
         Ok(Self { labels, members })
     }
 
+    /// The member with these labels.
     fn of(&self, labels: &BTreeMap<String, String>) -> Option<&Member> {
         let key: Option<Vec<String>> =
             self.labels.iter().map(|label| labels.get(label).cloned()).collect();
@@ -119,16 +123,10 @@ pub struct Imported {
 pub fn read(path: &Path, members: &Members, unit_us: f64) -> Result<Imported, ReadError> {
     let wrong = |why: String| ReadError::of(path, why);
     let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
-    let mut text = Vec::new();
-    let read = file.take(ANSWER_MAX + 1).read_to_end(&mut text);
-    let read = read.map_err(|error| wrong(error.to_string()))?;
-    if read as u64 > ANSWER_MAX {
-        return Err(wrong(format!("an answer has at most {ANSWER_MAX} bytes")));
-    }
-    groups_of(&text, members, unit_us).map_err(wrong)
+    groups_of(file, members, unit_us).map_err(wrong)
 }
 
-/// Asks a server, as `http://localhost:9090`, and reads its answer.
+/// Asks a server, as `http://localhost:9090`, and reads its answer. Nobody else is asked: a redirect is not followed.
 ///
 /// # Errors
 ///
@@ -141,7 +139,7 @@ pub fn fetch(
 ) -> Result<Imported, ReadError> {
     let place = Path::new(server);
     let wrong = |why: String| ReadError::of(place, why);
-    let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE));
+    let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).max_redirects(0);
     let agent: ureq::Agent = config.http_status_as_error(false).build().into();
     let url = format!("{}/api/v1/query_range", server.trim_end_matches('/'));
     let answer = agent
@@ -152,61 +150,30 @@ pub fn fetch(
         .query("step", range.step.to_string())
         .call();
     let mut answer = answer.map_err(|error| wrong(error.to_string()))?;
-    let body = answer.body_mut().with_config().limit(ANSWER_MAX).read_to_vec();
-    groups_of(&body.map_err(|error| wrong(error.to_string()))?, members, unit_us).map_err(wrong)
+    if answer.status().is_redirection() {
+        let location = answer.headers().get("location").map(|it| it.as_bytes());
+        let location = foreign(&String::from_utf8_lossy(location.unwrap_or_default()));
+        let why =
+            format!("the server sends on to '{location}', which is not asked; name it instead");
+        return Err(wrong(why));
+    }
+    groups_of(answer.body_mut().as_reader(), members, unit_us).map_err(wrong)
 }
 
-#[derive(Deserialize)]
-struct Answer {
-    status: String,
-    #[serde(default)]
-    error: String,
-    data: Option<Data>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Data {
-    result_type: String,
-    result: Vec<Series>,
-}
-
-#[derive(Deserialize)]
-struct Series {
-    metric: BTreeMap<String, String>,
-    /// Unix seconds and a number as text.
-    #[serde(default)]
-    values: Vec<(f64, String)>,
-}
-
-fn groups_of(text: &[u8], members: &Members, unit_us: f64) -> Result<Imported, String> {
-    let answer: Answer = serde_json::from_slice(text)
-        .map_err(|error| format!("this is no answer of Prometheus: {error}"))?;
-    let data = match answer.data {
-        Some(data) if answer.status == "success" => data,
-        _ => return Err(format!("Prometheus answered {}: {}", answer.status, answer.error)),
-    };
-    if data.result_type != "matrix" {
-        let kind = data.result_type;
+/// The groups of an answer.
+fn groups_of(text: impl Read, members: &Members, unit_us: f64) -> Result<Imported, String> {
+    let answer = answer::read(text, members, unit_us)?;
+    if answer.status.is_empty() {
+        return Err("this is no answer of Prometheus: it has no status".to_owned());
+    }
+    if answer.status != "success" || !answer.has_data {
+        return Err(format!("Prometheus answered {}: {}", answer.status, answer.error));
+    }
+    if answer.result_type != "matrix" {
+        let kind = answer.result_type;
         return Err(format!("the answer is a {kind}; query_range answers a matrix"));
     }
-    let (mut groups, mut strangers) = (BTreeMap::<&str, Gather>::new(), 0);
-    let mut seen = BTreeSet::new();
-    for series in &data.result {
-        let Some(Member { group, drive }) = members.of(&series.metric) else {
-            strangers += 1;
-            continue;
-        };
-        if !seen.insert((group, drive)) {
-            return Err(format!("two series are of drive {drive} of group {group}"));
-        }
-        let gather = groups.entry(group).or_default();
-        for (at, value) in &series.values {
-            let latency_us = value.parse().unwrap_or(f64::NAN) * unit_us;
-            let sample = Sample { at: at.floor() as i64, latency_us, load: 1.0, count: 1 };
-            gather.add(drive, &sample).map_err(|error| error.to_string())?;
-        }
-    }
+    let Gathered { groups, strangers, .. } = answer.gathered;
     if groups.is_empty() {
         return Err(format!("none of {strangers} series is of a member"));
     }
@@ -253,6 +220,7 @@ mod tests {
     fn what_is_no_answer_is_said_in_a_sentence() {
         let error = |text: &str| groups_of(text.as_bytes(), &two(), 1.0).expect_err("bad");
         assert!(error("[").contains("no answer of Prometheus"));
+        assert!(error(&ANSWER.replace("]}}", "]}}x")).contains("no answer of Prometheus"));
         assert!(error(r#"{"status":"error","error":"too many"}"#).contains("error: too many"));
         let vector = r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#;
         assert!(error(vector).contains("a vector"));
@@ -291,5 +259,41 @@ mod tests {
         assert!(request.contains("&start=0&end=900&step=15 HTTP/1.1"), "{request}");
         let error = fetch("http://127.0.0.1:1", &range, &two(), 1.0).expect_err("no server");
         assert!(error.to_string().contains("127.0.0.1:1"), "{error}");
+    }
+
+    /// Answers one request.
+    fn answers(server: &TcpListener, answer: &str) {
+        let (mut stream, _) = server.accept().expect("a client");
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).expect("a request");
+            request.push(byte[0]);
+        }
+        stream.write_all(answer.as_bytes()).expect("a client");
+    }
+
+    #[test]
+    fn a_server_is_not_followed_elsewhere_and_what_it_says_is_clean() {
+        let [server, other] = [(), ()].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
+        let [address, elsewhere] =
+            [&server, &other].map(|it| format!("http://{}", it.local_addr().expect("an address")));
+        let range = Range { query: "a".to_owned(), start: 0, end: 900, step: 15 };
+        let fetched = |answer: String| {
+            std::thread::scope(|scope| {
+                scope.spawn(|| answers(&server, &answer));
+                fetch(&address, &range, &two(), 1.0).expect_err("no answer").to_string()
+            })
+        };
+        let error = fetched(format!(
+            "HTTP/1.1 302 Found\r\nlocation: {elsewhere}/x\r\ncontent-length: 0\r\n\r\n"
+        ));
+        assert!(error.contains(&format!("sends on to '{elsewhere}/x'")), "{error}");
+        other.set_nonblocking(true).expect("a socket");
+        assert!(other.accept().is_err(), "somebody else was asked");
+        let said = r#"{"status":"\u001b[31mPWNED\u202e","error":"\nlevelhead: fake"}"#;
+        let length = said.len();
+        let error = fetched(format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{said}"));
+        assert!(error.ends_with(r"answered \x1b[31mPWNED\u{202e}: \nlevelhead: fake"), "{error}");
     }
 }

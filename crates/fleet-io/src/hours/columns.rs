@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use levelhead_fleet::MODEL_UNKNOWN;
+use levelhead_units::escaped;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType};
-use parquet::file::reader::RowGroupReader;
 
 use super::{MODEL_NAME_MAX, MODELS_MAX};
+use crate::pages::RowGroup;
 
 /// Where a row has no value.
 const NONE: i16 = 0;
@@ -23,22 +24,18 @@ pub(super) struct Column {
 
 impl Column {
     /// The column of this name, if the row group has it.
-    pub(super) fn find(
-        group: &dyn RowGroupReader,
-        name: &'static str,
-    ) -> Result<Option<Self>, String> {
-        let mut columns = group.metadata().columns().iter();
+    pub(super) fn find(group: RowGroup<'_>, name: &'static str) -> Result<Option<Self>, String> {
+        let mut columns = group.metadata.columns().iter();
         let is_it = |path: &[String]| path.len() == 1 && path[0] == name;
         let Some(place) = columns.position(|column| is_it(column.column_path().parts())) else {
             return Ok(None);
         };
-        let column = group.metadata().column(place).column_descr();
+        let column = group.metadata.column(place).column_descr();
         if column.max_rep_level() > 0 || column.max_def_level() > 1 {
             return Err(format!("column `{name}` has lists, and not a value a row"));
         }
         let is_nullable = column.max_def_level() == 1;
-        let reader =
-            group.get_column_reader(place).map_err(|error| format!("column `{name}`: {error}"))?;
+        let reader = group.column(place).map_err(|error| format!("column `{name}`: {error}"))?;
         Ok(Some(Self { name, reader, is_nullable, levels: Vec::new() }))
     }
 
@@ -264,7 +261,7 @@ impl Names {
             return Err(format!("a file has at most {MODELS_MAX} models"));
         }
         let place = self.names.len() as u16;
-        self.names.push(name.to_owned());
+        self.names.push(escaped(name).into_owned());
         self.places.insert(name.to_owned(), place);
         Ok(place)
     }

@@ -1,30 +1,19 @@
 //! Hours tables as Parquet.
 
-use std::cell::Cell;
-use std::fs::File;
-use std::marker::PhantomData;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use levelhead_fleet::HoursTable;
-use parquet::file::reader::FileReader;
-use parquet::file::serialized_reader::SerializedFileReader;
 
 use super::columns::{Column, Names};
 use super::{Columns, ROWS};
+use crate::pages::ParquetFile;
 use crate::{ReadError, damage};
 
-/// An hours table in a Parquet file, for one thread: the library seeks in the file, and all that read it share its place. Each thread
-/// opens its own.
-///
-/// ```compile_fail
-/// fn is_shared<T: Sync>() {}
-/// is_shared::<levelhead_fleet_io::hours::HoursFile>();
-/// ```
+/// An hours table in a Parquet file.
 pub struct HoursFile {
     path: PathBuf,
-    reader: SerializedFileReader<File>,
-    for_one_thread: PhantomData<Cell<()>>,
+    reader: ParquetFile,
 }
 
 impl HoursFile {
@@ -35,12 +24,12 @@ impl HoursFile {
     /// A file that cannot be read or is no Parquet.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let reader = damage::open(path)?;
-        Ok(Self { path: path.to_owned(), reader, for_one_thread: PhantomData })
+        Ok(Self { path: path.to_owned(), reader })
     }
 
     /// How many row groups there are.
     pub fn row_group_count(&self) -> usize {
-        self.reader.num_row_groups()
+        self.reader.metadata().num_row_groups()
     }
 
     /// How many rows there are.
@@ -82,11 +71,11 @@ impl HoursFile {
     /// The key of the last row before a row group.
     fn last_key_before(&self, row_group: usize) -> Result<Option<Key>, String> {
         for before in (0..row_group).rev() {
-            let group = self.reader.get_row_group(before).map_err(|error| error.to_string())?;
-            let rows = rows_of(before, group.metadata().num_rows())?;
+            let group = self.reader.row_group(before);
+            let rows = rows_of(before, group.metadata.num_rows())?;
             let Some(skipped) = rows.checked_sub(1) else { continue };
             let value = |name| -> Result<i32, String> {
-                let mut column = needed(Column::find(group.as_ref(), name)?, name)?;
+                let mut column = needed(Column::find(group, name)?, name)?;
                 let mut value = Vec::new();
                 column.skip(skipped)?;
                 column.read_whole(1, &mut value)?;
@@ -221,14 +210,9 @@ struct Group {
 }
 
 impl Group {
-    fn open(
-        reader: &SerializedFileReader<File>,
-        number: usize,
-        columns: Columns,
-    ) -> Result<Self, String> {
-        let group = reader.get_row_group(number).map_err(|error| error.to_string())?;
-        let group = group.as_ref();
-        let rows_left = rows_of(number, group.metadata().num_rows())?;
+    fn open(reader: &ParquetFile, number: usize, columns: Columns) -> Result<Self, String> {
+        let group = reader.row_group(number);
+        let rows_left = rows_of(number, group.metadata.num_rows())?;
         let find = |name| Column::find(group, name);
         let need = |name| needed(find(name)?, name);
         let is_all = columns == Columns::All;

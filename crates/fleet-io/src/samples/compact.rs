@@ -4,29 +4,28 @@
 //! f32 (us), and, if it is there, `samples` (i32, 8 bits used: how many samples of 15 s a row is the mean of; else 1).
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::Path;
 
 use levelhead_fleet::detect::{Gather, Recording, Sample};
 use parquet::column::reader::ColumnReader;
 use parquet::data_type::ByteArray;
-use parquet::file::reader::{FileReader, RowGroupReader};
-use parquet::file::serialized_reader::SerializedFileReader;
 
+use super::csv::GROUPS_MAX;
+use crate::pages::{ParquetFile, RowGroup};
 use crate::{ReadError, damage};
 
 /// Rows that are read at a time.
 const ROWS: usize = 1 << 16;
+
+/// The longest name of a host or a drive, in bytes.
+const NAME_MAX: usize = 256;
 
 pub(super) fn read(path: &Path) -> Result<Vec<Recording>, ReadError> {
     let reader = damage::open(path)?;
     damage::guarded(path, || read_whole(path, &reader))
 }
 
-fn read_whole(
-    path: &Path,
-    reader: &SerializedFileReader<File>,
-) -> Result<Vec<Recording>, ReadError> {
+fn read_whole(path: &Path, reader: &ParquetFile) -> Result<Vec<Recording>, ReadError> {
     let wrong = |error: parquet::errors::ParquetError| ReadError::of(path, error);
     let schema = reader.metadata().file_metadata().schema_descr();
     let place = |name: &str| {
@@ -50,20 +49,25 @@ fn read_whole(
     };
     let mut groups: BTreeMap<String, Gather> = BTreeMap::new();
     let mut row_number = 0;
-    for idx in 0..reader.num_row_groups() {
-        let group = reader.get_row_group(idx).map_err(wrong)?;
-        let mut columns = Columns::open(group.as_ref(), &places).map_err(wrong)?;
+    for idx in 0..reader.metadata().num_row_groups() {
+        let group = reader.row_group(idx);
+        let mut columns = Columns::open(group, &places).map_err(wrong)?;
         while columns.advance().map_err(|why| ReadError::of(path, why))? {
             for row in 0..columns.rows() {
                 row_number += 1;
                 let Some(taken) = columns.row(row) else { continue };
+                let at = |why: String| ReadError::of(path, format!("row {row_number}: {why}"));
+                if taken.host.len().max(taken.drive.len()) > NAME_MAX {
+                    return Err(at(format!("a name is longer than {NAME_MAX} bytes")));
+                }
                 if !groups.contains_key(taken.host) {
+                    if groups.len() == GROUPS_MAX {
+                        return Err(at(format!("a file has at most {GROUPS_MAX} groups")));
+                    }
                     groups.insert(taken.host.to_owned(), Gather::default());
                 }
                 let gather = groups.get_mut(taken.host).expect("it has just been put there");
-                gather
-                    .add(taken.drive, &taken.sample)
-                    .map_err(|why| ReadError::of(path, format!("row {row_number}: {why}")))?;
+                gather.add(taken.drive, &taken.sample).map_err(|why| at(why.to_string()))?;
             }
         }
     }
@@ -96,17 +100,17 @@ struct Row<'a> {
 }
 
 impl Columns {
-    fn open(group: &dyn RowGroupReader, places: &Places) -> parquet::errors::Result<Self> {
+    fn open(group: RowGroup<'_>, places: &Places) -> parquet::errors::Result<Self> {
         let samples = match places.samples {
-            Some(place) => Some(Column::new(group.get_column_reader(place)?)),
+            Some(place) => Some(Column::new(group.column(place)?)),
             None => None,
         };
         Ok(Self {
-            host: Column::new(group.get_column_reader(places.host)?),
-            at: Column::new(group.get_column_reader(places.at)?),
-            drive: Column::new(group.get_column_reader(places.drive)?),
-            load: Column::new(group.get_column_reader(places.load)?),
-            latency: Column::new(group.get_column_reader(places.latency)?),
+            host: Column::new(group.column(places.host)?),
+            at: Column::new(group.column(places.at)?),
+            drive: Column::new(group.column(places.drive)?),
+            load: Column::new(group.column(places.load)?),
+            latency: Column::new(group.column(places.latency)?),
             samples,
         })
     }

@@ -25,7 +25,7 @@ pub const HEADER: &str = "ts,group,drive,latency_us,load";
 const PERSEUS: &str = "ts,disk_id,throughput,latency";
 
 /// The most groups of a file.
-const GROUPS_MAX: usize = 100_000;
+pub(super) const GROUPS_MAX: usize = 100_000;
 
 /// Adds a file's samples to their groups; PERSEUS's have no name of their own and are those of `group`.
 pub(super) fn read(

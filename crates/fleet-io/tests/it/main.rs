@@ -1,4 +1,5 @@
 //! Files of fleets: made-up samples, and real ones.
 
+mod bounds;
 mod perseus;
 mod samples;

@@ -87,6 +87,11 @@ impl Gather {
     /// The first and the last time that is taken, in unix seconds.
     pub const TIMES: (i64, i64) = (0, 1 << 36);
 
+    /// Members times windows so far.
+    pub fn cell_count(&self) -> usize {
+        self.cells.len().saturating_mul(self.numbers.len())
+    }
+
     /// Takes a sample. Of samples left out, see [`Sample`], the drive and the time are still known.
     ///
     /// Fails for one drive, one window or one time too many.
@@ -104,7 +109,7 @@ impl Gather {
                 idx
             }
         };
-        if self.cells.len().saturating_mul(self.numbers.len()) >= Self::CELLS_MAX {
+        if self.cell_count() >= Self::CELLS_MAX {
             return Err(GatherError::Cells);
         }
         let row = match self.cells.entry(sample.at.div_euclid(WINDOW)) {
