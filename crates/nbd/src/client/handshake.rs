@@ -2,7 +2,7 @@
 
 use std::io;
 
-use levelhead_units::{Bytes, SECTOR_SIZE};
+use levelhead_units::{Bytes, SECTOR_SIZE, foreign};
 
 use crate::codec::{
     Answer, ClientDecoder, ClientFlags, ClientOption, ExportFlags, HandshakeFlags, Info,
@@ -116,7 +116,8 @@ impl Hand<'_, '_> {
             return Err(broken("the server went on before TLS had begun"));
         }
         self.line.encrypt(session).map_err(|error| {
-            io::Error::new(error.kind(), format!("TLS does not come about: {error}"))
+            let why = foreign(&error.to_string());
+            io::Error::new(error.kind(), format!("TLS does not come about: {why}"))
         })
     }
 
@@ -152,7 +153,12 @@ impl Hand<'_, '_> {
                 return Err(broken("the server answered an option that was not sent"));
             }
             let last = matches!(answer, Answer::Ack | Answer::Refused { .. });
-            answers.push(answer);
+            answers.push(match answer {
+                Answer::Refused { refusal, reason } => {
+                    Answer::Refused { refusal, reason: foreign(&reason) }
+                }
+                answer => answer,
+            });
             if last {
                 return Ok(answers);
             }
@@ -189,7 +195,13 @@ fn broken(message: &str) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixListener;
+
     use super::*;
+    use crate::client::Client;
+    use crate::codec::{Cookie, ProtocolError};
+    use crate::endpoint::Endpoint;
 
     fn export(flags: ExportFlags) -> Answer {
         Answer::Info(Info::Export { size: Bytes::new(1 << 20), flags })
@@ -227,5 +239,71 @@ mod tests {
         }
         let read_only = ExportFlags::HAS_FLAGS | ExportFlags::READ_ONLY;
         assert!(judge(&[export(read_only)], "x").is_ok());
+    }
+
+    /// A server that takes one client, and then answers as it is told: bytes to read, bytes to write.
+    fn scripted(script: Vec<(usize, Vec<u8>)>) -> (tempfile::TempDir, Endpoint) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("nbd.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            for (wanted, answer) in script {
+                stream.read_exact(&mut vec![0; wanted]).unwrap();
+                stream.write_all(&answer).unwrap();
+            }
+            // It stays until the client has gone.
+            drop(stream.read(&mut [0]));
+        });
+        (dir, Endpoint::Unix(path))
+    }
+
+    fn greeting() -> (usize, Vec<u8>) {
+        (0, [&b"NBDMAGICIHAVEOPT"[..], &[0, 1]].concat())
+    }
+
+    /// The answer of that kind to an option.
+    fn answer(option: u32, kind: u32, data: &[u8]) -> Vec<u8> {
+        let numbers = [option, kind, data.len() as u32].map(u32::to_be_bytes).concat();
+        [&0x0003_e889_0455_65a9_u64.to_be_bytes()[..], &numbers, data].concat()
+    }
+
+    const NO_STRUCTURE: u32 = (1 << 31) + 1;
+    const GO: usize = 16 + 4 + 2 + 2;
+
+    #[test]
+    fn what_a_server_refuses_with_is_one_clean_line_with_a_bound() {
+        let hostile = format!("\x1b[31mPWNED\x1b]0;t\x07\nlevelhead: fake{}", "x".repeat(4000));
+        let (_dir, endpoint) = scripted(vec![
+            greeting(),
+            (4 + 16, answer(8, NO_STRUCTURE, b"")),
+            (GO, answer(7, (1 << 31) + 2, hostile.as_bytes())),
+        ]);
+        let error = Client::connect(&endpoint, "").err().unwrap().to_string();
+        assert!(error.contains(r": \x1b[31mPWNED\x1b]0;t\x07\nlevelhead: fakexxx"), "{error}");
+        assert!(!error.contains(char::is_control) && error.len() < 1000, "{error}");
+    }
+
+    #[test]
+    fn why_a_connection_was_lost_is_told_to_whoever_waited() {
+        let export = [&[0, 0][..], &(1_u64 << 20).to_be_bytes(), &13_u16.to_be_bytes()].concat();
+        let accepted = [answer(7, 3, &export), answer(7, 1, b"")].concat();
+        let nonsense =
+            [&0x6744_6698_u32.to_be_bytes()[..], &[0; 4], &999_u64.to_be_bytes()].concat();
+        let (_dir, endpoint) = scripted(vec![
+            greeting(),
+            (4 + 16, answer(8, NO_STRUCTURE, b"")),
+            (GO, accepted),
+            (28, nonsense),
+        ]);
+        let client = Client::connect(&endpoint, "").unwrap();
+        let expected = ProtocolError::UnknownCookie(Cookie::new(999)).to_string();
+        for _ in 0..2 {
+            let error = client.read_at(Bytes::new(0), &mut [0; 512]).unwrap_err();
+            assert_eq!(
+                (error.kind(), error.to_string()),
+                (io::ErrorKind::ConnectionAborted, expected.clone())
+            );
+        }
     }
 }

@@ -312,7 +312,8 @@ impl Shared {
             let mut state = shared.lock();
             shared.note_ended(&mut state);
             if source == Source::Loss {
-                return shared.handle_lost(&mut state, connection, "the connection was lost");
+                let why = reply.reason.as_deref().unwrap_or("the connection was lost");
+                return shared.handle_lost(&mut state, connection, why);
             }
             if state.connection == connection {
                 state.flushing = Flushing::No;

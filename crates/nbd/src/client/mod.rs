@@ -105,10 +105,10 @@ struct Link {
     waiting: BTreeMap<Cookie, Waiting>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum LinkState {
     Up,
-    Lost,
+    /// And why.
+    Lost(Arc<str>),
 }
 
 /// A request without its whole answer.
@@ -251,7 +251,9 @@ impl Client {
         let Ended { memory, troubles } = receiver.recv().expect("every operation ends");
         match troubles.first() {
             None => Ok(memory),
-            Some(Trouble::Lost) => Err(io::ErrorKind::ConnectionAborted.into()),
+            Some(Trouble::Lost(why)) => {
+                Err(io::Error::new(io::ErrorKind::ConnectionAborted, why.to_string()))
+            }
             Some(Trouble::Failed { error, .. }) => {
                 Err(io::Error::from_raw_os_error(error.to_wire() as i32))
             }
@@ -292,9 +294,10 @@ impl Drop for Client {
 impl Shared {
     fn submit(&self, part: Part) {
         let mut link = self.lock_link();
-        if link.state == LinkState::Lost {
+        if let LinkState::Lost(why) = &link.state {
+            let why = Arc::clone(why);
             drop(link);
-            return part.operation.end_part(Some(Trouble::Lost));
+            return part.operation.end_part(Some(Trouble::Lost(why)));
         }
         let cookie = Cookie::new(link.next_cookie);
         link.next_cookie += 1;
@@ -347,15 +350,18 @@ impl Shared {
     }
 
     fn receive_all(&self, mut decoder: ClientDecoder) {
-        // Why the connection was lost makes no difference to what is known of the operations.
-        let _error = self.receive_until_lost(&mut decoder);
+        // It makes no difference to what is known of the operations, and is told to whoever asks why they failed.
+        let why: Arc<str> = match self.receive_until_lost(&mut decoder) {
+            Ok(()) => "the server closed it".into(),
+            Err(error) => error.to_string().into(),
+        };
         self.socket.shutdown(Shutdown::Both);
         let mut link = self.lock_link();
-        link.state = LinkState::Lost;
+        link.state = LinkState::Lost(Arc::clone(&why));
         let waiting = std::mem::take(&mut link.waiting);
         drop(link);
         for Waiting { part, .. } in waiting.into_values() {
-            part.operation.end_part(Some(Trouble::Lost));
+            part.operation.end_part(Some(Trouble::Lost(Arc::clone(&why))));
         }
     }
 
@@ -469,11 +475,11 @@ impl Waiting {
         let trouble = match error {
             Some(error) => Some(Trouble::Failed { bytes: part.bytes, error }),
             None if complete => None,
-            None => Some(Trouble::Lost),
+            None => Some(Trouble::Lost(nonsense().to_string().into())),
         };
-        let lost = trouble == Some(Trouble::Lost);
+        let is_lost = matches!(trouble, Some(Trouble::Lost(_)));
         part.operation.end_part(trouble);
-        if lost { Err(nonsense()) } else { Ok(()) }
+        if is_lost { Err(nonsense()) } else { Ok(()) }
     }
 }
 

@@ -68,8 +68,8 @@ pub(super) struct Ask {
 pub(super) enum Trouble {
     /// The server refused these bytes, counted from the operation's first.
     Failed { bytes: Range<u64>, error: Errno },
-    /// The connection was lost before the answer came.
-    Lost,
+    /// The connection was lost before the answer came: why.
+    Lost(Arc<str>),
 }
 
 /// How an operation ended.

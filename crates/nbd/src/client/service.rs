@@ -73,7 +73,7 @@ impl Client {
 /// Whether it is not known what the server has done, because it does not answer any more.
 fn is_loss(trouble: &Trouble) -> bool {
     match trouble {
-        Trouble::Lost => true,
+        Trouble::Lost(_) => true,
         Trouble::Failed { error, .. } => *error == Errno::ShuttingDown,
     }
 }
@@ -105,7 +105,7 @@ fn outcome(command: &Command, troubles: &[Trouble]) -> Outcome {
         return Outcome::Gone;
     }
     let refused = |trouble: &Trouble| match trouble {
-        Trouble::Lost => false,
+        Trouble::Lost(_) => false,
         Trouble::Failed { error, .. } => [Errno::NoSpace, Errno::NoMemory].contains(error),
     };
     if troubles.iter().any(refused) && !matches!(command, Command::Flush | Command::Trim { .. }) {
@@ -129,7 +129,7 @@ fn outcome(command: &Command, troubles: &[Trouble]) -> Outcome {
 /// What went wrong, for people.
 fn reason(trouble: &Trouble) -> String {
     match trouble {
-        Trouble::Lost => "the connection to the NBD server was lost".to_owned(),
+        Trouble::Lost(why) => format!("the connection to the NBD server was lost: {why}"),
         Trouble::Failed { error, .. } => {
             let error = std::io::Error::from_raw_os_error(error.to_wire() as i32);
             format!("the NBD server answered: {error}")
@@ -142,7 +142,7 @@ fn sectors(trouble: &Trouble) -> std::ops::Range<u32> {
     let place = |byte: u64| u32::try_from(byte / SECTOR).expect("an operation has 2^32 sectors");
     match trouble {
         Trouble::Failed { bytes, .. } => place(bytes.start)..place(bytes.end),
-        Trouble::Lost => 0..0,
+        Trouble::Lost(_) => 0..0,
     }
 }
 
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn lost_connections_and_failed_flushes_are_gone_and_failed_trims_are_fine() {
         let read = Command::Read { extent: EXTENT, effort: Effort::Full };
-        assert_eq!(outcome(&read, &[Trouble::Lost]), Outcome::Gone);
+        assert_eq!(outcome(&read, &[Trouble::Lost("it was cut".into())]), Outcome::Gone);
         assert_eq!(outcome(&read, &failed(Errno::ShuttingDown)), Outcome::Gone);
         assert_eq!(outcome(&Command::Flush, &failed(Errno::Io)), Outcome::Gone);
         let trim = Command::Trim { extent: EXTENT };

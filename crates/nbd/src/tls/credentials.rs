@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,6 +15,9 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, Server
 
 /// The longest file that is read: a few hundred certificates.
 const FILE_MAX: u64 = 1 << 20;
+
+/// The rights of users that neither own a file nor are of its group: to read, and to write.
+const FOR_OTHERS: u32 = 0o006;
 
 /// What a server is known by, and which clients it lets in. Clones are the same.
 #[derive(Clone, Debug)]
@@ -116,7 +120,7 @@ fn roots(path: &Path) -> io::Result<RootCertStore> {
 }
 
 fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
-    let text = read(path)?;
+    let text = read(path, open(path)?)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     let found = found.map_err(|error| about(path, &error))?;
     if found.is_empty() {
@@ -126,22 +130,33 @@ fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
 }
 
 fn private_key(path: &Path) -> io::Result<PrivateKeyDer<'static>> {
-    let text = read(path)?;
-    PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
+    let file = open(path)?;
+    // Of the file that was opened: another one may take its name meanwhile.
+    let mode = file.metadata().map_err(|error| cannot_read(path, error))?.mode();
+    let text = read(path, file)?;
+    let key = PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
         rustls::pki_types::pem::Error::NoItemsFound => {
             wrong(format!("{} holds no private key in PEM", path.display()))
         }
         error => about(path, &error),
-    })
+    })?;
+    if mode & FOR_OTHERS != 0 {
+        let (path, mode) = (path.display(), mode & 0o777);
+        return Err(wrong(format!(
+            "every user may read or replace the private key {path} (mode {mode:o}): chmod o= takes that away"
+        )));
+    }
+    Ok(key)
 }
 
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let fail = |error: io::Error| {
-        io::Error::new(error.kind(), format!("cannot read {}: {error}", path.display()))
-    };
+fn open(path: &Path) -> io::Result<File> {
+    File::open(path).map_err(|error| cannot_read(path, error))
+}
+
+fn read(path: &Path, file: File) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    let file = File::open(path).map_err(fail)?;
-    file.take(FILE_MAX + 1).read_to_end(&mut text).map_err(fail)?;
+    let read = file.take(FILE_MAX + 1).read_to_end(&mut text);
+    read.map_err(|error| cannot_read(path, error))?;
     if text.len() as u64 > FILE_MAX {
         let path = path.display();
         return Err(wrong(format!(
@@ -149,6 +164,10 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
         )));
     }
     Ok(text)
+}
+
+fn cannot_read(path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot read {}: {error}", path.display()))
 }
 
 fn about(path: &Path, error: &dyn std::error::Error) -> io::Error {

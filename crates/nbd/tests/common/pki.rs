@@ -1,6 +1,7 @@
 //! Certificates for a test: made when it starts, with the names that nbdkit and QEMU have for them.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use levelhead_nbd::TlsServer;
@@ -31,7 +32,9 @@ pub(crate) fn make(folder: &Path) {
         let key = KeyPair::generate().unwrap();
         let cert = params.signed_by(&key, &issuer).unwrap();
         write(folder, &format!("{name}-cert.pem"), &cert.pem());
-        write(folder, &format!("{name}-key.pem"), &key.serialize_pem());
+        let file = format!("{name}-key.pem");
+        write(folder, &file, &key.serialize_pem());
+        fs::set_permissions(folder.join(file), fs::Permissions::from_mode(0o600)).unwrap();
     }
 }
 

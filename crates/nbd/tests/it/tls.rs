@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -302,6 +303,14 @@ fn files_that_cannot_be_used_are_named() {
     named(&load(&key, &key, None), &["server-key.pem holds no certificate in PEM"]);
     named(&load(&cert, &cert, None), &["server-cert.pem holds no private key in PEM"]);
     named(&load(&cert, &key, Some(&key)), &["server-key.pem holds no certificate"]);
+    for (mode, is_taken) in [(0o600, true), (0o640, true), (0o644, false), (0o602, false)] {
+        fs::set_permissions(&key, fs::Permissions::from_mode(mode)).unwrap();
+        match is_taken {
+            true => drop(TlsServer::load(&cert, &key, None).unwrap()),
+            false => named(&load(&cert, &key, None), &["every user", "server-key.pem", "chmod"]),
+        }
+    }
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
     let others = other.path().join("server-key.pem");
     named(&load(&cert, &others, Some(&ca)), &["server-cert.pem and key", "cannot be used"]);
     fs::write(&missing, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").unwrap();
