@@ -3,6 +3,8 @@
 //! Everything else is refused with the status that says why. A body is not read: no request that is
 //! answered has any.
 
+use std::net::IpAddr;
+
 use crate::{Format, accept};
 
 /// The longest head, with the empty line at its end.
@@ -14,6 +16,17 @@ pub(crate) struct Asked {
     pub(crate) page: Page,
     /// Whether the head of the answer is all that is wanted.
     pub(crate) is_head: bool,
+    /// Whether the server is called by a name that this machine has for itself.
+    pub(crate) host: Host,
+}
+
+/// Whom a request is for, by its field `Host`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Host {
+    /// This machine, by `localhost` or a loopback address; or nobody, as old clients have it.
+    Own,
+    /// Another name: a page from elsewhere may have had its own lead here, and reads what it is answered.
+    Other,
 }
 
 /// What there is to be had.
@@ -28,6 +41,7 @@ pub(crate) enum Page {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Malformed,
+    Misdirected,
     NotFound,
     Method,
     Slow,
@@ -41,6 +55,7 @@ impl Refusal {
     pub(crate) const fn status(self) -> &'static str {
         match self {
             Self::Malformed => "400 Bad Request",
+            Self::Misdirected => "421 Misdirected Request",
             Self::NotFound => "404 Not Found",
             Self::Method => "405 Method Not Allowed",
             Self::Slow => "408 Request Timeout",
@@ -54,6 +69,7 @@ impl Refusal {
     pub(crate) const fn sentence(self) -> &'static str {
         match self {
             Self::Malformed => "That is no request of HTTP/1.1.",
+            Self::Misdirected => "This is asked for as localhost, or by a loopback address.",
             Self::NotFound => "There is /metrics, and nothing else.",
             Self::Method => "There is GET, and HEAD.",
             Self::Slow => "The request did not come in time.",
@@ -85,8 +101,8 @@ pub(crate) fn parse(head: &[u8]) -> Result<Asked, Refusal> {
     if !matches!(version, "HTTP/1.0" | "HTTP/1.1") {
         return Err(Refusal::Version);
     }
-    let Headers { has_host, accept } = headers(lines)?;
-    if version == "HTTP/1.1" && !has_host {
+    let Headers { host, accept } = headers(lines)?;
+    if version == "HTTP/1.1" && host.is_none() {
         return Err(Refusal::Malformed);
     }
     let is_head = match method {
@@ -99,25 +115,27 @@ pub(crate) fn parse(head: &[u8]) -> Result<Asked, Refusal> {
         "/metrics" => Page::Metrics(accept::format(accept.as_deref())),
         _ => return Err(Refusal::NotFound),
     };
-    Ok(Asked { page, is_head })
+    Ok(Asked { page, is_head, host: host.unwrap_or(Host::Own) })
 }
 
 /// What matters of the header fields.
 struct Headers {
-    has_host: bool,
+    /// Of several fields of the name every one counts.
+    host: Option<Host>,
     /// All fields of the name together.
     accept: Option<String>,
 }
 
 fn headers<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Headers, Refusal> {
-    let mut headers = Headers { has_host: false, accept: None };
+    let mut headers = Headers { host: None, accept: None };
     for line in lines.take_while(|line| !line.is_empty()) {
         let (name, value) = line.split_once(':').ok_or(Refusal::Malformed)?;
         if name.is_empty() || !name.bytes().all(is_token) {
             return Err(Refusal::Malformed);
         }
         if name.eq_ignore_ascii_case("host") {
-            headers.has_host = true;
+            let is_other = headers.host == Some(Host::Other) || !is_own(value.trim());
+            headers.host = Some(if is_other { Host::Other } else { Host::Own });
         } else if name.eq_ignore_ascii_case("accept") {
             let more = value.trim();
             headers.accept = Some(match headers.accept {
@@ -127,6 +145,24 @@ fn headers<'a>(lines: impl Iterator<Item = &'a str>) -> Result<Headers, Refusal>
         }
     }
     Ok(headers)
+}
+
+/// Whether a name, with a port or without, is one that this machine has for itself.
+fn is_own(host: &str) -> bool {
+    let without_port = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        Some(_) | None => host,
+    };
+    let address = without_port.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let is_loopback =
+        |text: &str| text.parse::<IpAddr>().is_ok_and(|it| it.to_canonical().is_loopback());
+    match address {
+        Some(address) => is_loopback(address),
+        None => {
+            let name = without_port.trim_end_matches('.');
+            name.eq_ignore_ascii_case("localhost") || is_loopback(name)
+        }
+    }
 }
 
 /// The path of a target, `/metrics?x=1` or `http://example.org/metrics`.
@@ -169,8 +205,34 @@ mod tests {
                 false,
             ),
         ] {
-            assert_eq!(asked(head), Ok(Asked { page, is_head }), "{head}");
+            let asked = asked(head).unwrap_or_else(|refusal| panic!("{refusal:?}: {head}"));
+            assert_eq!((asked.page, asked.is_head), (page, is_head), "{head}");
         }
+    }
+
+    #[test]
+    fn whom_a_request_is_for_is_known_by_every_field_of_the_name() {
+        for (hosts, host) in [
+            (&["localhost:9469"][..], Host::Own),
+            (&["LocalHost."], Host::Own),
+            (&["127.0.0.1:9469"], Host::Own),
+            (&["127.9.9.9"], Host::Own),
+            (&["[::1]:9469"], Host::Own),
+            (&["[::ffff:127.0.0.1]"], Host::Own),
+            (&["evil.example"], Host::Other),
+            (&["localhost.evil.example:9469"], Host::Other),
+            (&["127.0.0.1.evil.example"], Host::Other),
+            (&["localhost@evil.example"], Host::Other),
+            (&["10.0.0.1:9469"], Host::Other),
+            (&[""], Host::Other),
+            (&["localhost", "evil.example"], Host::Other),
+            (&["evil.example", "localhost"], Host::Other),
+        ] {
+            let fields: String = hosts.iter().map(|host| format!("Host: {host}\r\n")).collect();
+            let head = format!("GET /metrics HTTP/1.1\r\n{fields}\r\n");
+            assert_eq!(asked(&head).map(|asked| asked.host), Ok(host), "{head}");
+        }
+        assert_eq!(asked("GET / HTTP/1.0\r\n\r\n").map(|asked| asked.host), Ok(Host::Own));
     }
 
     #[test]

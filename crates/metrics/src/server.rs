@@ -7,6 +7,8 @@
 //! - H2. At most [`CLIENTS_MAX`] connections at a time; one more gets a short refusal, if it takes that at once.
 //! - H3. What a client sends is held up to [`HEAD_MAX`] bytes.
 //! - H4. Stopping waits for no client: for the source alone, if it is being asked.
+//! - H5. At a loopback address it answers to this machine's own names alone: a page in a browser here may call the address by a name of
+//!   its own, and would read the answer.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -15,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::request::{Asked, HEAD_MAX, Page, Refusal, end_of_head, parse};
+use crate::request::{Asked, HEAD_MAX, Host, Page, Refusal, end_of_head, parse};
 use crate::{Address, Exposition, Family, Format};
 
 /// Connections at a time.
@@ -75,7 +77,8 @@ impl Server {
         let waker = listener.try_clone().map_err(fail)?;
         let stopping = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stopping);
-        let accept = move || accept(&listener, &Arc::new(source), &stopped);
+        let desk = Arc::new(Desk { source, is_for_own: address.0.ip().is_loopback() });
+        let accept = move || accept(&listener, &desk, &stopped);
         let thread =
             thread::Builder::new().name("metrics".to_owned()).spawn(accept).map_err(fail)?;
         Ok(Running { address, waker, stopping, thread: Some(thread) })
@@ -106,7 +109,14 @@ impl Drop for Running {
     }
 }
 
-fn accept(listener: &TcpListener, source: &Arc<Source>, stopping: &AtomicBool) {
+/// What answers.
+struct Desk {
+    source: Source,
+    /// Whether only this machine's own names for itself are answered to (H5).
+    is_for_own: bool,
+}
+
+fn accept(listener: &TcpListener, desk: &Arc<Desk>, stopping: &AtomicBool) {
     let mut clients = Clients::default();
     loop {
         let accepted = listener.accept();
@@ -114,7 +124,7 @@ fn accept(listener: &TcpListener, source: &Arc<Source>, stopping: &AtomicBool) {
             return;
         }
         match accepted {
-            Ok((stream, _)) => clients.welcome(stream, source),
+            Ok((stream, _)) => clients.welcome(stream, desk),
             Err(_) => thread::sleep(ACCEPT_PAUSE),
         }
     }
@@ -130,18 +140,18 @@ struct Client {
 }
 
 impl Clients {
-    fn welcome(&mut self, stream: TcpStream, source: &Arc<Source>) {
+    fn welcome(&mut self, stream: TcpStream, desk: &Arc<Desk>) {
         self.0.retain(|client| !client.thread.is_finished());
         if self.0.len() >= CLIENTS_MAX {
             turn_away(&stream);
             return;
         }
         let Ok(own) = stream.try_clone() else { return };
-        let (held, source) = (Arc::new(Mutex::new(Some(own))), Arc::clone(source));
+        let (held, desk) = (Arc::new(Mutex::new(Some(own))), Arc::clone(desk));
         let shared = Arc::clone(&held);
         let talk = move || {
             // A client that has left, or takes too long, hears no more.
-            drop(converse(&stream, &source));
+            drop(converse(&stream, &desk));
             drop(stream.shutdown(Shutdown::Both));
             *lock(&shared) = None;
         };
@@ -179,10 +189,13 @@ fn turn_away(mut stream: &TcpStream) {
 }
 
 /// One request and its answer (H1).
-fn converse(stream: &TcpStream, source: &Source) -> io::Result<()> {
+fn converse(stream: &TcpStream, desk: &Desk) -> io::Result<()> {
     let answer = match read_head(stream, Instant::now() + REQUEST_MAX) {
         Ok(Some(head)) => match parse(&head) {
-            Ok(asked) => answer(asked, source),
+            Ok(Asked { host: Host::Other, .. }) if desk.is_for_own => {
+                answer_to_refusal(Refusal::Misdirected)
+            }
+            Ok(asked) => answer(asked, &desk.source),
             Err(refusal) => answer_to_refusal(refusal),
         },
         Ok(None) => return Ok(()),
@@ -256,7 +269,7 @@ fn write_all(mut stream: &TcpStream, mut bytes: &[u8], by: Instant) -> io::Resul
     Ok(())
 }
 
-fn answer(Asked { page, is_head }: Asked, source: &Source) -> String {
+fn answer(Asked { page, is_head, host: _ }: Asked, source: &Source) -> String {
     let (media_type, body) = match page {
         Page::Index => ("text/plain; charset=utf-8", "The metrics are at /metrics.\n".to_owned()),
         Page::Metrics(format) => (format.media_type(), text(source, format)),
@@ -317,16 +330,18 @@ mod tests {
     fn scrape_gets_the_families_in_the_format_it_wants() {
         let running = serve(every_kind);
         let expected = |format| Exposition(&every_kind()).text(format);
-        let (head, body) = ask(&running, "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
+        let (head, body) = ask(&running, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
         assert!(head.starts_with("HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text;"));
         assert_eq!(body, expected(Format::OpenMetrics));
         assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())), "{head}");
-        let older = "GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: text/plain\r\n\r\n";
+        let older = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: text/plain\r\n\r\n";
         let (head, body) = ask(&running, older);
         assert!(head.contains("\r\nContent-Type: text/plain; version=0.0.4;"), "{head}");
         assert_eq!(body, expected(Format::Prometheus));
-        let (head, nothing) =
-            ask(&running, "HEAD /metrics HTTP/1.1\r\nHost: a\r\nAccept: text/plain\r\n\r\n");
+        let (head, nothing) = ask(
+            &running,
+            "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: text/plain\r\n\r\n",
+        );
         assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())), "{head}");
         assert_eq!(nothing, "");
         let (head, body) = ask(&running, "GET / HTTP/1.0\r\n\r\n");
@@ -346,6 +361,7 @@ mod tests {
             ("\r\n\r\n", "400"),
             ("GET / HTTP/3.0\r\n\r\n", "505"),
             (&long, "431"),
+            ("GET /metrics HTTP/1.1\r\nHost: evil.example:9469\r\n\r\n", "421"),
         ] {
             let (head, body) = ask(&running, request);
             assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{request:.40}: {head}");
