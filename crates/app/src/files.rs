@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use levelhead_units::Bytes;
@@ -115,6 +115,16 @@ enum Destination {
 }
 
 fn destination(path: &Path) -> Result<Destination, AppError> {
+    // As the kernel does in folders that are everybody's: a link of somebody else leads where they like.
+    if let Ok(link) = fs::symlink_metadata(path)
+        && link.is_symlink()
+        && ![0, rustix::process::geteuid().as_raw()].contains(&link.uid())
+    {
+        let path = path.display();
+        return Err(AppError::usage(format!(
+            "{path} is a link of another user, which is not followed"
+        )));
+    }
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => {
             Err(AppError::usage(format!("{} is a directory, not a file", path.display())))

@@ -15,12 +15,14 @@ mod progress;
 mod signals;
 mod values;
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, Parser};
 use levelhead_app::{AppError, Show};
+use levelhead_units::{escaped, escaped_lines};
 
 use crate::commands::Command;
 
@@ -58,18 +60,20 @@ impl Output {
 
     /// Prints what another run of this program has made of a result.
     fn print_text(self, text: &str) -> Result<(), AppError> {
-        self.write(text).map(drop)
+        self.write("", text).map(drop)
     }
 
     /// The same with something before it.
     fn print_after(self, before: &str, result: &dyn Show) -> Result<ControlFlow<()>, AppError> {
         let text = if self.json { result.json() } else { result.text() };
-        self.write(&format!("{before}{text}"))
+        self.write(before, &text)
     }
 
-    fn write(self, text: &str) -> Result<ControlFlow<()>, AppError> {
+    /// Writes a text; where people read it, without what would steer their terminal.
+    fn write(self, before: &str, text: &str) -> Result<ControlFlow<()>, AppError> {
         use std::io::{ErrorKind, Write};
-        match writeln!(std::io::stdout(), "{}", text.trim_end()) {
+        let text = if self.json { Cow::Borrowed(text) } else { escaped_lines(text) };
+        match writeln!(std::io::stdout(), "{before}{}", text.trim_end()) {
             Ok(()) => Ok(ControlFlow::Continue(())),
             // A reader that has gone away has seen enough.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
@@ -113,7 +117,11 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let Some(text) = text.strip_prefix("error: ") else { error.exit() };
     let (sentence, rest) = text.split_once("\n\n").unwrap_or((text, ""));
     let sentence: Vec<&str> = sentence.lines().map(str::trim).collect();
-    say(&format!("levelhead: {}\n\n{}", sentence.join(" "), rest.trim_end()));
+    write_error(&format!(
+        "levelhead: {}\n\n{}",
+        escaped(&sentence.join(" ")),
+        escaped_lines(rest.trim_end())
+    ));
     ExitCode::from(2)
 }
 
@@ -125,8 +133,13 @@ fn is_unread() -> bool {
     poll(&mut fds, Some(&Timespec::default())).is_ok() && fds[0].revents().contains(PollFlags::ERR)
 }
 
+/// Writes a sentence to standard error, as one line whatever is in it.
+fn say(sentence: &str) {
+    write_error(&escaped(sentence));
+}
+
 /// Writes to standard error, if it is still read.
-fn say(text: &str) {
+fn write_error(text: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "{text}");
 }

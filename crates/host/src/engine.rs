@@ -41,8 +41,8 @@ use std::sync::mpsc::Sender;
 use levelhead_array::journal::record::{checksums, examine};
 use levelhead_array::membership::Why;
 use levelhead_array::{
-    Action, Answer, Array, ArrayEvent, BufId, Deliver, Ending, Event, RequestId, SubId, Submit,
-    Sums,
+    Action, Answer, Array, ArrayEvent, BufId, Deliver, DriveEvent, Ending, Event, EventKind,
+    RequestId, SubId, Submit, Sums,
 };
 use levelhead_block::{Command, Data, Outcome, Payload, Piece, Pool, Reply, Request};
 use levelhead_bytes::Buffers;
@@ -437,6 +437,14 @@ impl Engine {
                     LostMember { name: seat.name.clone(), reason }
                 })
             }
+            Event::Standing(DriveEvent { drive, kind: EventKind::Silent, .. }) => {
+                let Seat { name, work, .. } = &self.parts.seats[drive.as_usize()];
+                let known = |reason: &str| LostMember {
+                    name: name.clone(),
+                    reason: Some(reason.to_owned()),
+                };
+                work.trouble().map(known)
+            }
             Event::Standing(_) | Event::Array(_) => None,
         };
         let numbered = self.parts.log.push(self.now(), event, lost);
@@ -451,8 +459,7 @@ impl Engine {
             Why::ByHand => work.forgive(),
             Why::Silent => {
                 let patience = self.parts.array.patience().map_or(Nanos::ZERO, |known| known.lost);
-                let secs = patience.as_secs_f64();
-                work.handle_error(format!("it has ended no command for {secs} s"));
+                work.handle_silence(patience.as_secs_f64());
             }
             Why::Failed => {}
         }

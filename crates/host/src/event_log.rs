@@ -31,12 +31,12 @@ pub struct NumberedEvent {
     pub at: Instant,
     /// What happened.
     pub event: Event,
-    /// What this machine knows of a drive that was lost, or of a new one that is not to have its place; nothing where neither
-    /// was.
+    /// What this machine knows of a drive that was lost, of one that is silent and whose last command failed, or of a new one that is
+    /// not to have its place; nothing of other events.
     pub lost: Option<LostMember>,
 }
 
-/// A drive that the array does without from now on.
+/// A drive that the array does without from now on, or for as long as it is silent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LostMember {
     /// The drive as it was named; nothing where it was missing from the start.

@@ -144,6 +144,8 @@ pub(crate) struct Work {
     inside: u32,
     /// How it last failed.
     error: Option<String>,
+    /// Whether nothing has gone well since then.
+    is_failing: bool,
     /// Why it was lost, unless an operator wanted that.
     failure: Option<String>,
     counters: DriveCounters,
@@ -164,6 +166,7 @@ impl Work {
         self.let_pass(now);
         self.inside -= 1;
         self.count(command, &reply.outcome);
+        self.is_failing = !reply.outcome.is_good();
         match (&reply.reason, &reply.outcome) {
             (Some(reason), _) => self.error = Some(reason.clone()),
             (None, Outcome::Gone) => self.error = Some("it does not answer any more".to_owned()),
@@ -227,6 +230,17 @@ impl Work {
     /// It has failed in some other way.
     pub(crate) fn handle_error(&mut self, error: String) {
         self.error = Some(error);
+    }
+
+    /// Why it ends nothing, as far as that is known: how its last command failed.
+    pub(crate) fn trouble(&self) -> Option<&str> {
+        self.error.as_deref().filter(|_| self.is_failing)
+    }
+
+    /// It has ended nothing for that long.
+    pub(crate) fn handle_silence(&mut self, secs: f64) {
+        let why = self.trouble().map_or(String::new(), |why| format!(": {why}"));
+        self.error = Some(format!("it has ended no command for {secs} s{why}"));
     }
 
     /// The array does without it. Why, if it has failed.
@@ -299,5 +313,32 @@ mod tests {
             inside: 10 + 2 * 30 + 50 + 2,
         };
         assert_eq!(work.counters(at(999)), expected);
+    }
+
+    #[test]
+    fn a_silent_drive_is_lost_for_what_was_last_wrong_with_it() {
+        let at = Instant::from_nanos;
+        let failed = |reason: &str| Reply {
+            reason: Some(reason.to_owned()),
+            ..Reply::bare(Outcome::Refused)
+        };
+        let mut work = Work::default();
+        let mut end = |reply: &Reply| {
+            work.handle_submitted(at(1));
+            work.handle_ended(at(2), &Command::Flush, reply);
+            work.trouble().map(str::to_owned)
+        };
+        assert_eq!(end(&failed("it sent nonsense")).as_deref(), Some("it sent nonsense"));
+        assert_eq!(end(&Reply::bare(Outcome::GOOD)), None, "what is over is no reason");
+        assert!(end(&failed("it sent a wrong cookie")).is_some());
+        work.handle_silence(60.0);
+        let lost = work.handle_lost().map(str::to_owned);
+        assert_eq!(
+            lost.as_deref(),
+            Some("it has ended no command for 60 s: it sent a wrong cookie")
+        );
+        let mut work = Work::default();
+        work.handle_silence(60.0);
+        assert_eq!(work.handle_lost(), Some("it has ended no command for 60 s"));
     }
 }

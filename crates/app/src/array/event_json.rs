@@ -149,24 +149,93 @@ pub(crate) struct EventJson {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Facts {
-    Standing { drive: u8, median_ms: f64, cohort_median_ms: f64, cohort_mad_ms: f64, samples: u32 },
-    Lost { drive: u8, why: String, member: Option<String>, reason: Option<String> },
-    Repaired { drive: u8, first_sector: u64, sectors: u64, fault: String },
-    Checked { drive: u8, first_sector: u64, sectors: u64, promise: String },
-    Damaged { drive: u8, first_sector: u64, sectors: u64 },
-    Unlocated { stripe: u64, first_sector: u64 },
-    ReadErrors { drive: u8, errors: u32, kept: bool },
-    RecordLost { drive: u8, kept: bool },
+    Standing {
+        drive: u8,
+        median_ms: f64,
+        cohort_median_ms: f64,
+        cohort_mad_ms: f64,
+        samples: u32,
+        /// How a silent drive's last command failed, if it did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Lost {
+        drive: u8,
+        why: String,
+        member: Option<String>,
+        reason: Option<String>,
+    },
+    Repaired {
+        drive: u8,
+        first_sector: u64,
+        sectors: u64,
+        fault: String,
+    },
+    Checked {
+        drive: u8,
+        first_sector: u64,
+        sectors: u64,
+        promise: String,
+    },
+    Damaged {
+        drive: u8,
+        first_sector: u64,
+        sectors: u64,
+    },
+    Unlocated {
+        stripe: u64,
+        first_sector: u64,
+    },
+    ReadErrors {
+        drive: u8,
+        errors: u32,
+        kept: bool,
+    },
+    RecordLost {
+        drive: u8,
+        kept: bool,
+    },
     Scrub(ScrubJson),
-    Failed { lost: Vec<u8>, survives: usize },
-    Assembled { absent: Vec<u8>, forced: bool, unsynced_stripes: u64 },
-    Resync { synced_stripes: u64, stripes: u64 },
-    Rebuild { drive: u8, done_stripes: u64, stripes: u64, missed_regions: Option<u64> },
-    Copy { drive: u8, left_regions: u64, regions: u64 },
-    CopyStopped { drive: u8, because: String, member: Option<String>, reason: Option<String> },
-    Rebuilt { drive: u8 },
-    Silent { silent: Vec<u8> },
-    Unrecovered { first_sector: u64, sectors: u64 },
+    Failed {
+        lost: Vec<u8>,
+        survives: usize,
+    },
+    Assembled {
+        absent: Vec<u8>,
+        forced: bool,
+        unsynced_stripes: u64,
+    },
+    Resync {
+        synced_stripes: u64,
+        stripes: u64,
+    },
+    Rebuild {
+        drive: u8,
+        done_stripes: u64,
+        stripes: u64,
+        missed_regions: Option<u64>,
+    },
+    Copy {
+        drive: u8,
+        left_regions: u64,
+        regions: u64,
+    },
+    CopyStopped {
+        drive: u8,
+        because: String,
+        member: Option<String>,
+        reason: Option<String>,
+    },
+    Rebuilt {
+        drive: u8,
+    },
+    Silent {
+        silent: Vec<u8>,
+    },
+    Unrecovered {
+        first_sector: u64,
+        sectors: u64,
+    },
     None {},
 }
 
@@ -192,6 +261,7 @@ impl From<&NumberedEvent> for Facts {
                     cohort_median_ms: millis(cohort_median),
                     cohort_mad_ms: millis(cohort_mad),
                     samples,
+                    reason: told.lost.clone().and_then(|known| known.reason),
                 }
             }
             Event::Lost { drive, why } => {
@@ -303,16 +373,21 @@ impl EventJson {
             Facts::Standing { drive, .. } if event == "heard" => {
                 format!("drive {drive} heard at {at_seconds:.1} s: it has ended a command again")
             }
-            Facts::Standing { drive, .. } if event == "silent" => format!(
-                "drive {drive} silent at {at_seconds:.1} s: it has had something to do for long and \
-                 ended nothing"
-            ),
+            Facts::Standing { drive, reason, .. } if event == "silent" => {
+                let why = reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
+                format!(
+                    "drive {drive} silent at {at_seconds:.1} s: it has had something to do for long and \
+                     ended nothing{why}"
+                )
+            }
             Facts::Standing { drive, samples: 0, .. } => {
                 format!(
                     "drive {drive} {event} at {at_seconds:.1} s: it has ended no command lately"
                 )
             }
-            Facts::Standing { drive, median_ms, cohort_median_ms, cohort_mad_ms, samples } => {
+            Facts::Standing {
+                drive, median_ms, cohort_median_ms, cohort_mad_ms, samples, ..
+            } => {
                 format!(
                     "drive {drive} {event} at {at_seconds:.1} s: its last {samples} commands took \
                  {median_ms:.1} ms (median), the drives' {cohort_median_ms:.1} ms (deviation \

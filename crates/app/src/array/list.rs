@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use levelhead_array::superblock::Forced;
 use levelhead_host::{FoundArray, FoundDrive, Survey, survey};
 use levelhead_report::{Column, Table, json};
-use levelhead_units::Bytes;
+use levelhead_units::{Bytes, escaped};
 use serde::Serialize;
 
 use super::create::role_of;
@@ -114,10 +114,10 @@ impl ArrayJson {
         }
         text.push_str(&table.to_text());
         for left in &self.left_out {
-            text.push_str(&format!("left out: {}\n", left.reason));
+            text.push_str(&format!("left out: {}\n", escaped(&left.reason)));
         }
         if let Some(refusal) = &self.refusal {
-            text.push_str(&format!("would not be served: {refusal}\n"));
+            text.push_str(&format!("would not be served: {}\n", escaped(refusal)));
         }
         text
     }
@@ -132,7 +132,7 @@ impl Show for Listed {
         }
         let mut text = parts.join("\n");
         for sentence in self.damaged.iter().chain(&self.closed) {
-            text.push_str(&format!("{sentence}\n"));
+            text.push_str(&format!("{}\n", escaped(sentence)));
         }
         text
     }

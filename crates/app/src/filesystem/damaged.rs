@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use levelhead_fs::{Answer, What};
+use levelhead_units::escaped;
 use serde::Serialize;
 
 use super::alone::Alone;
@@ -39,7 +40,7 @@ struct Walk {
 impl DamagedFile {
     pub(super) fn text(&self) -> String {
         match &self.path {
-            Some(path) => path.clone(),
+            Some(path) => escaped(path).into_owned(),
             None => format!("inode {}, whose name was not found", self.inode),
         }
     }

@@ -4,6 +4,8 @@ use std::io;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 
+use levelhead_units::escaped;
+
 /// Where the machine's log listens.
 const PLACE: &str = "/dev/log";
 
@@ -30,7 +32,8 @@ impl SystemLog {
 
     /// Writes a sentence down. One that the log does not take is left out: no file is to wait for it.
     pub fn write(&self, sentence: &str) {
-        let line = format!("<{PRIORITY}>levelhead[{}]: {sentence}", std::process::id());
+        let (own, sentence) = (std::process::id(), escaped(sentence));
+        let line = format!("<{PRIORITY}>levelhead[{own}]: {sentence}");
         drop(self.socket.send(line.as_bytes()));
     }
 }

@@ -2,11 +2,13 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use levelhead_fleet::watch::Saved;
 use levelhead_fleet_io::samples::HEADER;
 use levelhead_host::fleet::Survey;
+use rustix::fs::OFlags;
 
 use crate::AppError;
 
@@ -23,6 +25,10 @@ pub fn default_state(root: &Path) -> PathBuf {
     let folder = folder.filter(|it| it.is_absolute() && !it.to_string_lossy().contains(':'));
     folder.unwrap_or_else(|| root.join("var/lib/levelhead")).join("watch.state")
 }
+
+/// A watch runs as root, and may write into a folder where others do: a name is not followed to where they have led it.
+const NO_LINK: i32 = OFlags::NOFOLLOW.bits() as i32;
+const LINK: &str = "it is a symbolic link, which is not followed";
 
 fn of(path: &Path, error: impl std::fmt::Display) -> AppError {
     AppError::usage(format!("{}: {error}", path.display()))
@@ -73,7 +79,7 @@ pub(super) fn read_state(path: &Path) -> Result<Kept, AppError> {
 
 /// Reads a state that is to be kept on, and sees that it can be. What is no state is put aside.
 pub(super) fn open_state(path: &Path) -> Result<State, AppError> {
-    let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     let kept = read_state(path)?;
     let cannot = |error: std::io::Error| {
         let path = path.display();
@@ -106,6 +112,14 @@ pub(super) fn open_state(path: &Path) -> Result<State, AppError> {
     Ok(State { saved, notes })
 }
 
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn is_link(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
+}
+
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
@@ -119,8 +133,13 @@ pub(super) fn lock_state(path: &Path) -> Result<Option<File>, AppError> {
         return Ok(None);
     }
     let lock = with_suffix(path, ".lock");
-    let opened = fs::OpenOptions::new().create(true).truncate(false).write(true).open(&lock);
-    let Ok(file) = opened else { return Ok(None) };
+    let mut options = fs::OpenOptions::new();
+    let options = options.create(true).truncate(false).write(true);
+    let file = match options.custom_flags(NO_LINK).open(&lock) {
+        Ok(file) => file,
+        Err(error) if is_link(&error) => return Err(of(&lock, LINK)),
+        Err(_) => return Ok(None),
+    };
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(fs::TryLockError::WouldBlock) => Err(of(path, "another watch keeps this state")),
@@ -129,22 +148,29 @@ pub(super) fn lock_state(path: &Path) -> Result<Option<File>, AppError> {
     }
 }
 
-/// In one step: a crash leaves the old state or the new one.
+/// In one step: a crash leaves the old state or the new one. What has its name, a link too, gives way to it.
 pub(super) fn write_state(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let new = with_suffix(path, ".new");
-    let write = || {
-        let mut file = File::create(&new)?;
-        file.write_all(bytes)?;
-        file.sync_data()?;
-        fs::rename(&new, path)
-    };
-    write().inspect_err(|_| drop(fs::remove_file(&new)))
+    let mut builder = tempfile::Builder::new();
+    let builder = builder.prefix(".levelhead-").permissions(fs::Permissions::from_mode(0o644));
+    let mut new = builder.tempfile_in(folder_of(path))?;
+    new.write_all(bytes)?;
+    new.as_file().sync_data()?;
+    new.persist(path).map(drop).map_err(|error| error.error)
+}
+
+/// A record, to be added to: the file itself and none that a link leads to.
+pub(super) fn open_record(path: &Path) -> std::io::Result<File> {
+    let mut options = fs::OpenOptions::new();
+    let opened = options.create(true).append(true).custom_flags(NO_LINK).open(path);
+    opened.map_err(|error| if is_link(&error) { std::io::Error::other(LINK) } else { error })
 }
 
 /// Sees whether a record can be added to, and leaves it as it is.
 pub(super) fn check_record(path: &Path) -> Result<(), AppError> {
-    let file = match fs::OpenOptions::new().read(true).append(true).open(path) {
+    let mut options = fs::OpenOptions::new();
+    let file = match options.read(true).append(true).custom_flags(NO_LINK).open(path) {
         Ok(file) => file,
+        Err(error) if is_link(&error) => return Err(of(path, LINK)),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
             return match folder {

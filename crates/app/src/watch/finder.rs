@@ -39,7 +39,7 @@ pub(super) struct Finder {
     is_pools_answer_old: bool,
     /// What was said of each source, until it answers again.
     said: BTreeSet<&'static str>,
-    /// Groups that were told of, by their names.
+    /// Groups that were told of, by what identifies them.
     told: BTreeMap<String, GroupLine>,
 }
 
@@ -208,16 +208,17 @@ impl Finder {
             self.note("bound", sentence, found);
             survey.groups.truncate(GROUPS_MAX);
         }
+        survey.tell_apart();
         self.survey = survey;
         found.is_new = true;
-        let now = self.survey.groups.iter().map(|it| (it.name.clone(), self.line(it)));
+        let now = self.survey.groups.iter().map(|it| (it.id.clone(), self.line(it)));
         let now: BTreeMap<_, _> = now.collect();
-        for (name, line) in &self.told {
-            if !now.contains_key(name) {
+        for (id, line) in &self.told {
+            if !now.contains_key(id) {
                 found.groups.push(GroupLine { is_gone: true, ..line.clone() });
             }
         }
-        let is_news = |(name, line): &(&String, &GroupLine)| self.told.get(*name) != Some(*line);
+        let is_news = |(id, line): &(&String, &GroupLine)| self.told.get(*id) != Some(*line);
         found.groups.extend(now.iter().filter(is_news).map(|(_, line)| line.clone()));
         self.told = now;
     }
@@ -245,6 +246,7 @@ impl Finder {
             Member { key: key.clone(), device, model: model.unwrap_or_default() }
         };
         let group = |it: &SurveyedGroup| Group {
+            id: it.id.clone(),
             name: it.name.clone(),
             members: it.members.iter().map(member).collect(),
             is_rebuilding: it.is_rebuilding,

@@ -162,10 +162,10 @@ impl FixedDrive {
             (Role::Alone, false) => "; the drive keeps its limit",
             (Role::Unknown, _) | (Role::Redundant | Role::Alone, true) => "",
         };
-        match self.identity(fix) {
-            Some(identity) => text + "\n" + &udev_rule(identity, role, fix),
+        match self.identity(fix).and_then(|identity| udev_rule(identity, role, fix)) {
+            Some(rule) => text + "\n" + &rule,
             None => {
-                text + "\nno rule for udev: the drive says neither a WWID nor a serial number\n"
+                text + "\nno rule for udev: the drive has neither a WWID nor a serial number to know it by\n"
             }
         }
     }

@@ -120,16 +120,14 @@ impl Programs {
 fn facts(event: &Event) -> [(&'static str, String); 8] {
     let verdict = &event.now;
     let ratio = verdict.comparison.map(|it| format!("{:.3}", it.ratio));
-    // What has a zero byte is no value of an environment.
-    let plain = |text: &str| text.replace('\0', "");
     [
         ("LEVELHEAD_AT", event.at.to_string()),
-        ("LEVELHEAD_GROUP", plain(&verdict.group)),
-        ("LEVELHEAD_DRIVE", plain(&verdict.key)),
-        ("LEVELHEAD_DEVICE", plain(&verdict.device)),
+        ("LEVELHEAD_GROUP", verdict.group.clone()),
+        ("LEVELHEAD_DRIVE", verdict.key.clone()),
+        ("LEVELHEAD_DEVICE", verdict.device.clone()),
         ("LEVELHEAD_STATE", verdict.state.name().to_owned()),
         ("LEVELHEAD_BEFORE", event.before.name().to_owned()),
         ("LEVELHEAD_RATIO", ratio.unwrap_or_default()),
-        ("LEVELHEAD_TEXT", plain(&verdict.to_string())),
+        ("LEVELHEAD_TEXT", verdict.to_string()),
     ]
 }

@@ -334,3 +334,28 @@ fn page_rules_and_dashboard_name_metrics_that_there_are() {
     let dashboard: serde_json::Value = serde_json::from_str(dashboard).unwrap();
     assert!(dashboard["panels"].as_array().unwrap().len() >= 5);
 }
+
+#[test]
+fn no_link_is_followed_by_what_is_written_as_root() {
+    let dir = TempDir::new().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let victim = path("victim");
+    fs::write(&victim, "precious").unwrap();
+    for name in ["state", "state.new", "record"] {
+        std::os::unix::fs::symlink(&victim, path(name)).unwrap();
+    }
+    std::os::unix::fs::symlink(path("made"), path("state.lock")).unwrap();
+    let refused = files::lock_state(&path("state")).unwrap_err().to_string();
+    assert!(refused.contains("state.lock: it is a symbolic link"), "{refused}");
+    assert!(!path("made").exists(), "nothing is made where the link leads");
+    files::write_state(&path("state"), b"new").unwrap();
+    assert_eq!(fs::read(path("state")).unwrap(), b"new");
+    assert!(fs::symlink_metadata(path("state")).unwrap().is_file(), "the link gave way");
+    let refused = files::check_record(&path("record")).unwrap_err().to_string();
+    assert!(refused.contains("record: it is a symbolic link"), "{refused}");
+    let refused = files::open_record(&path("record")).unwrap_err().to_string();
+    assert!(refused.contains("symbolic link"), "{refused}");
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+    let left = fs::read_dir(dir.path()).unwrap().count();
+    assert_eq!(left, 5, "nothing of what was being written is left");
+}

@@ -4,7 +4,6 @@
 //! - WR2. Nothing waits for the thread but the end, and that for as long as it is told.
 
 use std::fmt::Write as _;
-use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -14,7 +13,7 @@ use std::time::Instant;
 use levelhead_fleet::watch::Recorded;
 use levelhead_fleet_io::samples::HEADER;
 
-use super::files::write_state;
+use super::files::{open_record, write_state};
 use crate::AppError;
 
 /// Bytes of a record that wait to be written.
@@ -75,8 +74,8 @@ impl Writer {
             jobs.trouble = Some("the record takes nothing: a window is left out of it".to_owned());
             return;
         }
-        // Neither a name nor a key may end a field.
-        let plain = |text: &str| text.replace([',', '"', '\n', '\r'], "_");
+        // Neither a name nor a key may end a field; lines they cannot end, being clean.
+        let plain = |text: &str| text.replace([',', '"'], "_");
         for Recorded { at, group, key, latency_us, load } in rows {
             let (group, key) = (plain(group), plain(key));
             writeln!(jobs.record, "{at},{group},{key},{latency_us},{load}")
@@ -132,7 +131,7 @@ fn note(desk: &Desk, path: &Path, written: std::io::Result<()>) {
 
 /// In one write, so that a record ends with a whole window.
 fn add(path: &Path, rows: &str) -> std::io::Result<()> {
-    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+    let mut file = open_record(path)?;
     if file.metadata()?.len() == 0 {
         return file.write_all(format!("{HEADER}\n{rows}").as_bytes());
     }

@@ -77,10 +77,7 @@ pub(crate) fn run(
         Command::Rtl(options) => rtl::run(options, output),
         Command::Fleet(options) => fleet::run(options, output),
         Command::Watch(options) => watch::run(*options, output),
-        Command::Completions(options) => {
-            completions::run(&options, definition);
-            Ok(())
-        }
+        Command::Completions(options) => completions::run(&options, definition, output),
         Command::Man(options) => man::run(&options, definition.clone()),
     }
 }

@@ -506,6 +506,38 @@ fn completions_and_manual_pages_come_from_the_same_definitions() {
 }
 
 #[test]
+fn completions_end_quietly_if_nobody_reads_them() {
+    let mut command = command(&["completions", "bash"]);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
+    assert!(ended.status.success(), "{}", ended.status);
+}
+
+#[test]
+fn sentence_is_one_line_whatever_a_name_is() {
+    let shelf = Shelf::new();
+    let name = shelf.path("a\x1b]0;title\x07\nlevelhead: \u{202e}fake");
+    for arguments in [
+        &["array", "assemble", &name][..],
+        &["array", "status", &name],
+        &["replay", &name],
+        &["fs", "status", &name],
+        &["array", "serve", "--nbd", &name, &name],
+    ] {
+        let ended = levelhead(arguments);
+        let said = ended.err.trim_end();
+        assert!(!said.contains(|c: char| c.is_control() && c != '\n'), "{said:?}");
+        assert!(!said.contains('\u{202e}'), "{said:?}");
+        let is_forged = said.lines().skip(1).any(|line| line.starts_with("levelhead:"));
+        assert!(!is_forged, "{said:?}");
+        assert!(said.contains(r"\x1b"), "{said:?}");
+    }
+}
+
+#[test]
 fn reader_that_goes_away_has_seen_enough() {
     let mut command = std::process::Command::new("sh");
     let program = env!("CARGO_BIN_EXE_levelhead");

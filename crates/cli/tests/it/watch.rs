@@ -61,7 +61,12 @@ fn state_of(root: &Root, drives: usize, hours: i64, ratio: f64) -> Saved {
     let members: Vec<_> = (0..drives).map(member).collect();
     let keys: Vec<_> = members.iter().map(|it| it.key.clone()).collect();
     let mut watch = Watch::new(Box::new(|count| Kind::Level.detector(count)), Saved::default());
-    watch.handle_groups(&[Group { name: "md0".into(), members, is_rebuilding: false }]);
+    watch.handle_groups(&[Group {
+        id: "md0".into(),
+        name: "md0".into(),
+        members,
+        is_rebuilding: false,
+    }]);
     let mut counters = vec![Counters::default(); drives];
     let end = unix_now() - 60;
     for now in ((end - hours * 3600)..end).step_by(60) {

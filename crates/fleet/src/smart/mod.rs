@@ -3,8 +3,10 @@
 //! A page is what a program printed about a drive that may have been dying: lines may be missing, cut off or of another
 //! version. What a page does not say is *not read*, which is something else than *not there*.
 //!
-//! - SM1. Any text gives a page. What is claimed of the drive stands in the text.
+//! - SM1. Any text gives a page. What is claimed of the drive stands in the text; names come out of it clean.
 //! - SM2. That something is missing in a drive follows only from a list that the page shows to its end.
+
+use levelhead_units::foreign;
 
 /// What a drive says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -142,7 +144,7 @@ fn whole_lines(text: &str) -> impl Iterator<Item = &str> {
 
 fn word(value: &str) -> Option<String> {
     let is_struck = value.chars().all(|c| c == '-' || c == '.' || c == '*' || c == ' ');
-    (!is_struck).then(|| value.to_owned())
+    (!is_struck).then(|| foreign(value))
 }
 
 fn switch(value: &str) -> Option<bool> {

@@ -29,8 +29,9 @@ const LOAD_WINDOWS: usize = 36;
 
 /// See the module.
 pub(super) struct Cohort {
-    /// The group's name and the model.
+    /// What identifies the group, and the model.
     pub(super) name: String,
+    /// The group's name.
     pub(super) group: String,
     group_size: usize,
     drives: Vec<Drive>,
@@ -133,8 +134,8 @@ impl Drive {
 }
 
 impl Cohort {
-    /// Without members; what was kept of it is taken out of `saved`.
-    pub(super) fn new(make: &MakeDetector, name: String, group: &str, saved: &mut Saved) -> Self {
+    /// Without members and without a group's name; what was kept of it is taken out of `saved`.
+    pub(super) fn new(make: &MakeDetector, name: String, saved: &mut Saved) -> Self {
         let at = saved.cohorts.iter().position(|it| it.name == name);
         let kept = at.map(|at| saved.cohorts.swap_remove(at));
         let SavedCohort { members, history, .. } = kept.unwrap_or_else(|| SavedCohort {
@@ -148,7 +149,7 @@ impl Cohort {
         };
         Self {
             name,
-            group: group.to_owned(),
+            group: String::new(),
             group_size: 0,
             detector: make(members.len()),
             drives: members.into_iter().map(drive).collect(),

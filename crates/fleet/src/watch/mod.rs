@@ -52,6 +52,8 @@ pub type MakeDetector = Box<dyn Fn(usize) -> Box<dyn Detector>>;
 /// A set of drives that share a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
+    /// What identifies it, whatever it is called: histories are found by it.
+    pub id: String,
     /// Its name, of its own on this host.
     pub name: String,
     /// Its drives.
@@ -103,7 +105,7 @@ impl Watch {
         }
     }
 
-    /// These are the groups now, each name once. Of those that are not among them any more the windows are kept for some time; of
+    /// These are the groups now, each id and each name once. Of those that are not among them any more the windows are kept for some time; of
     /// the others everything that is of a member that is still there. What is beyond [`COHORTS_MAX`] cohorts, or [`MEMBERS_MAX`] members of one, is not watched.
     pub fn handle_groups(&mut self, groups: &[Group]) {
         let mut olds = std::mem::take(&mut self.cohorts);
@@ -114,15 +116,16 @@ impl Watch {
                     break;
                 }
                 let name = if model.is_empty() {
-                    group.name.clone()
+                    group.id.clone()
                 } else {
-                    format!("{}\t{model}", group.name)
+                    format!("{}\t{model}", group.id)
                 };
                 let members = group.members.iter().filter(|it| it.model == model);
                 let members: Vec<_> = members.take(MEMBERS_MAX).cloned().collect();
                 let old = olds.iter().position(|it| it.name == name).map(|at| olds.swap_remove(at));
-                let mut cohort = old
-                    .unwrap_or_else(|| Cohort::new(&self.make, name, &group.name, &mut self.saved));
+                let mut cohort =
+                    old.unwrap_or_else(|| Cohort::new(&self.make, name, &mut self.saved));
+                cohort.group.clone_from(&group.name);
                 cohort.handle_members(&self.make, members, group.members.len());
                 cohort.handle_rebuilding(group.is_rebuilding);
                 self.cohorts.push(cohort);

@@ -59,7 +59,12 @@ fn group(count: usize) -> Group {
         device: format!("sd{at}"),
         model: "M".into(),
     };
-    Group { name: "md0".into(), members: (0..count).map(member).collect(), is_rebuilding: false }
+    Group {
+        id: "md0".into(),
+        name: "md0".into(),
+        members: (0..count).map(member).collect(),
+        is_rebuilding: false,
+    }
 }
 
 /// A host whose drives have a latency in milliseconds each, and end 40 reads in each sample unless they hang.
@@ -232,7 +237,7 @@ fn group_that_is_gone_is_remembered_until_it_returns() {
     host.watch.handle_groups(&[group(5)]);
     host.run(1);
     assert_eq!(host.states(), ["fine", "fine", "fine", "fine", "slow"]);
-    let other = [Group { name: "md1".into(), ..group(5) }];
+    let other = [Group { id: "md1".into(), name: "md1".into(), ..group(5) }];
     host.watch.handle_groups(&other);
     let names = |host: &Host| host.watch.save().cohorts.iter().map(|it| it.name.clone()).collect();
     let (both, one): (Vec<String>, Vec<String>) = (names(&host), {
@@ -318,4 +323,16 @@ fn state_of_a_hundred_drives_is_bounded() {
     host.run(WINDOWS_MAX as i64 + 50);
     let size = host.watch.save().encode().len();
     assert!(size < 100 * (8 * WINDOWS_MAX + 64) + 16 * WINDOWS_MAX, "{size}");
+}
+
+#[test]
+fn a_group_that_is_called_otherwise_keeps_what_is_known_of_it_and_no_other_takes_it() {
+    let mut host = Host::new(5);
+    host.run(10);
+    let named = |id: &str, name: &str| Group { id: id.into(), name: name.into(), ..group(5) };
+    host.watch.handle_groups(&[named("other", "md0"), named("md0", "md0 (2)")]);
+    let verdicts = host.watch.verdicts();
+    let of = |name: &str| verdicts.iter().find(|it| it.group == name).expect("a verdict");
+    assert_eq!(of("md0 (2)").state.name(), "fine");
+    assert_eq!(of("md0").state.name(), "cannot-tell");
 }

@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use levelhead_units::Bytes;
+use levelhead_units::{Bytes, foreign};
 
 use super::Fact;
 
@@ -99,7 +99,7 @@ impl Sysfs {
 }
 
 impl Disk {
-    /// The text of one of its files, without what surrounds it.
+    /// The text of one of its files, without what surrounds it, cleaned.
     pub(crate) fn text(&self, file: &str) -> Fact<String> {
         text(&self.folder, file)
     }
@@ -210,7 +210,7 @@ impl Disk {
 fn text(folder: &Path, file: &str) -> Fact<String> {
     let text = fs::read_to_string(folder.join(file));
     let text = text.map_err(|_| format!("the kernel does not say ({file})"))?;
-    Ok(text.trim().to_owned())
+    Ok(foreign(text.trim()))
 }
 
 fn number(folder: &Path, file: &str) -> Fact<u64> {

@@ -251,12 +251,26 @@ pub enum Identity<'a> {
     Serial(&'a str),
 }
 
-/// The rule that does the same at every start and whenever the drive is plugged in: a power cycle resets its limits.
-pub fn udev_rule(identity: Identity<'_>, role: Role, fix: &Fix) -> String {
-    // Keys have dashes for the blanks of a WWID; udev's patterns know no escapes.
-    let pattern = |text: &str| text.replace(['"', '\\', '[', ']'], "?").replace('-', "*");
+/// Letters and digits that an identity needs to tell one drive from others.
+const TELLING_MIN: usize = 4;
+
+/// The rule that does the same at every start and whenever the drive is plugged in: a power cycle resets its limits. None where what
+/// the drive says of itself has too few letters and digits to tell it from others.
+///
+/// A drive says what it likes, and the rule runs programs for every drive that it matches: letters, digits, dots and underscores stand
+/// for themselves, and everything else is one character of whatever kind.
+pub fn udev_rule(identity: Identity<'_>, role: Role, fix: &Fix) -> Option<String> {
+    let pattern = |text: &str| -> String {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        text.chars().map(|c| if is_plain(c) { c } else { '?' }).collect()
+    };
+    let (Identity::Wwid(text) | Identity::Serial(text)) = identity;
+    if text.chars().filter(char::is_ascii_alphanumeric).count() < TELLING_MIN {
+        return None;
+    }
     let matched = match identity {
-        Identity::Wwid(wwid) => format!("ATTRS{{wwid}}==\"{}\"", pattern(wwid)),
+        // Keys have a dash for the blanks of a WWID, however many.
+        Identity::Wwid(wwid) => format!("ATTRS{{wwid}}==\"{}\"", pattern(wwid).replace('-', "*")),
         Identity::Serial(serial) => format!("ENV{{ID_SERIAL_SHORT}}==\"{}\"", pattern(serial)),
     };
     let is_set = fix.is_set;
@@ -264,8 +278,8 @@ pub fn udev_rule(identity: Identity<'_>, role: Role, fix: &Fix) -> String {
     let (tenths, timer) = (tenths(role), timer_min(role, is_set).max(longest));
     let limit = format!(", RUN+=\"/usr/sbin/smartctl -l scterc,{tenths},{tenths} /dev/%k\"");
     let limit = if is_set { limit } else { String::new() };
-    format!(
+    Some(format!(
         "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", {matched}{limit}, \
          RUN+=\"/bin/sh -c 'echo {timer} > /sys/block/%k/device/timeout'\"\n"
-    )
+    ))
 }

@@ -14,6 +14,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use levelhead_units::foreign;
 use rustix::fs::OFlags;
 
 /// A file of the kernel's is at most so long, in bytes.
@@ -76,7 +77,9 @@ pub struct SurveyedDrive {
 /// Drives that belong together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SurveyedGroup {
-    /// Its name.
+    /// What identifies it on this host: a UUID where its name is a label, which others may have too; otherwise its name.
+    pub id: String,
+    /// What it is called.
     pub name: String,
     /// What binds them.
     pub kind: Kind,
@@ -104,7 +107,7 @@ pub enum Redundancy {
 pub struct Survey {
     /// By their keys.
     pub drives: BTreeMap<String, SurveyedDrive>,
-    /// In the order of their names.
+    /// In the order of their names; those of one name in the order of what identifies them.
     pub groups: Vec<SurveyedGroup>,
 }
 
@@ -161,9 +164,20 @@ impl Survey {
     /// Takes over what another one found; of a group that both have, the other's.
     pub fn merge(&mut self, other: Self) {
         self.drives.extend(other.drives);
-        self.groups.retain(|it| !other.groups.iter().any(|new| new.name == it.name));
+        self.groups.retain(|it| !other.groups.iter().any(|new| new.id == it.id));
         self.groups.extend(other.groups);
-        self.groups.sort_by(|a, b| a.name.cmp(&b.name));
+        self.groups.sort_by(|a, b| (&a.name, &a.id).cmp(&(&b.name, &b.id)));
+    }
+
+    /// Gives groups of one name names of their own, with what identifies them behind it.
+    pub fn tell_apart(&mut self) {
+        let mut counts = BTreeMap::<String, usize>::new();
+        for group in &self.groups {
+            *counts.entry(group.name.clone()).or_default() += 1;
+        }
+        for group in self.groups.iter_mut().filter(|it| counts[&it.name] > 1) {
+            group.name = format!("{} ({})", group.name, group.id);
+        }
     }
 
     /// The key of the drive behind one of the kernel's names, a part's or a disk's.
@@ -199,9 +213,10 @@ fn bytes(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// What a file says, clean: labels and models are what somebody else has written.
 fn text(path: &Path) -> Option<String> {
     let text = String::from_utf8(bytes(path)?).ok()?;
-    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+    Some(foreign(text.trim())).filter(|text| !text.is_empty())
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -236,7 +251,7 @@ impl Tree {
         let said = ["device/wwid", "wwid"].iter().find_map(|file| text(&block.join(file)));
         let said = said.filter(|it| !it.is_empty());
         let page = || bytes(&block.join("device/vpd_pg83")).and_then(|page| naa(&page));
-        let key = said.or_else(page).unwrap_or_else(|| name.to_owned());
+        let key = said.or_else(page).unwrap_or_else(|| foreign(name));
         key.split_whitespace().collect::<Vec<_>>().join("-")
     }
 
@@ -321,6 +336,7 @@ impl Tree {
                 redundancy: md_redundancy(&level, text(&md.join("degraded")).as_deref()),
                 is_rebuilding: action.is_some_and(|it| it != "idle"),
                 members,
+                id: name.clone(),
                 name,
             }
         };
@@ -345,6 +361,7 @@ impl Tree {
             let name = text(&dm.join("name")).unwrap_or(device);
             let has_images = name_has_images(&self.root, &uuid, &name);
             groups.push(SurveyedGroup {
+                id: name.clone(),
                 name,
                 kind: Kind::Dm,
                 redundancy: if has_images { Redundancy::Spare } else { Redundancy::None },
@@ -366,8 +383,10 @@ impl Tree {
                 .any(|it| data.join(it).exists());
             let is_rebuilding = text(&folder.join(&uuid).join("exclusive_operation"))
                 .is_some_and(|it| it != "none");
-            let name = format!("btrfs-{}", label.unwrap_or(uuid));
+            let id = format!("btrfs-{uuid}");
+            let name = label.map_or_else(|| id.clone(), |label| format!("btrfs-{label}"));
             (!members.is_empty()).then_some(SurveyedGroup {
+                id,
                 name,
                 kind: Kind::Btrfs,
                 redundancy: if is_redundant { Redundancy::Spare } else { Redundancy::None },
@@ -394,6 +413,7 @@ impl Tree {
                 .retain(|key| drives.get(key).is_some_and(|it| it.is_rotational == is_rotational));
             let name = if is_rotational { "ceph-hdd" } else { "ceph-ssd" }.to_owned();
             let group = SurveyedGroup {
+                id: name.clone(),
                 name,
                 kind: Kind::Ceph,
                 redundancy: Redundancy::Spare,

@@ -282,10 +282,70 @@ fn fix_reads_back_and_a_drive_that_refuses_gets_a_long_timer() {
         timers: vec![None, Some(timer)],
         serial: None,
     };
-    let rule = udev_rule(Identity::Wwid("naa.1"), Role::Redundant, &made(true, 60));
-    assert!(rule.contains("echo 60 >"), "a longer timer stays: {rule}");
-    let rule = udev_rule(Identity::Wwid("naa.1"), Role::Redundant, &made(true, 30));
-    assert!(rule.contains("scterc,70,70 /dev/%k") && rule.contains("echo 30 >"), "{rule}");
-    let rule = udev_rule(Identity::Serial("Z\"1"), Role::Redundant, &made(false, 30));
-    assert!(rule.contains("{ID_SERIAL_SHORT}==\"Z?1\"") && rule.contains("echo 180 >"), "{rule}");
+    let rule = |identity, fix| udev_rule(identity, Role::Redundant, &fix);
+    let told = rule(Identity::Wwid("naa.1"), made(true, 60)).expect("it tells");
+    assert!(told.contains("echo 60 >"), "a longer timer stays: {told}");
+    let told = rule(Identity::Wwid("naa.1"), made(true, 30)).expect("it tells");
+    assert!(told.contains("scterc,70,70 /dev/%k") && told.contains("echo 30 >"), "{told}");
+    let told = rule(Identity::Serial("ZA\"11"), made(false, 30)).expect("it tells");
+    assert!(told.contains("{ID_SERIAL_SHORT}==\"ZA?11\"") && told.contains("echo 180 >"), "{told}");
+}
+
+#[test]
+fn a_rule_for_udev_matches_no_other_drive_whatever_a_serial_number_is() {
+    let fix = Fix { erc: Erc::NotRead, is_set: true, timers: vec![Some(30)], serial: None };
+    let rule = |identity| udev_rule(identity, Role::Redundant, &fix);
+    for serial in ["", "*", "x|*", "????????", "|||", "a*b"] {
+        assert_eq!(rule(Identity::Serial(serial)), None, "{serial}");
+        assert_eq!(rule(Identity::Wwid(serial)), None, "{serial}");
+    }
+    let told = rule(Identity::Serial("S-1|*\n\"RUN+=\"\x1b$%kZ9")).expect("it tells");
+    assert!(told.contains("{ID_SERIAL_SHORT}==\"S-1????RUN??????kZ9\""), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+    let told = rule(Identity::Wwid("t10.ATA-ST1-Z|9")).expect("it tells");
+    assert!(told.contains("{wwid}==\"t10.ATA*ST1*Z?9\""), "{told}");
+}
+
+#[test]
+fn two_file_systems_with_one_label_are_two_groups() {
+    let root = Root::new();
+    for (name, wwid) in [("sda", "naa.1"), ("sdb", "naa.2"), ("sdc", "naa.3"), ("sdd", "naa.4")] {
+        root.disk(name, wwid);
+    }
+    for (uuid, parts) in [("1b9e", ["sda", "sdb"]), ("77aa", ["sdc", "sdd"])] {
+        root.write(&format!("sys/fs/btrfs/{uuid}/label"), "data\n");
+        for part in parts {
+            root.folder(&format!("sys/fs/btrfs/{uuid}/devices/{part}"));
+        }
+    }
+    let mut survey = Survey::default();
+    survey.merge(Survey::parse(&super::survey(root.path()).to_string()).expect("its own text"));
+    survey.merge(super::survey(root.path()));
+    assert_eq!(survey.groups.len(), 2, "{survey}");
+    survey.tell_apart();
+    assert_eq!(group(&survey, "btrfs-data (btrfs-1b9e)").members, ["naa.1", "naa.2"]);
+    assert_eq!(group(&survey, "btrfs-data (btrfs-77aa)").members, ["naa.3", "naa.4"]);
+}
+
+#[test]
+fn what_labels_and_drives_say_is_clean_when_it_comes_in() {
+    let root = Root::new();
+    for (name, wwid) in [("sda", "naa.1\u{202e}"), ("sdb", "naa.2")] {
+        root.disk(name, wwid);
+        root.write(&format!("sys/block/{name}/device/model"), "M\x1b]0;title\x07\n");
+        root.folder(&format!("sys/fs/btrfs/77aa/devices/{name}"));
+    }
+    let label = format!("data\x1b[2J\nlevelhead: md0 is fine{}", "x".repeat(1 << 10));
+    root.write("sys/fs/btrfs/77aa/label", &label);
+    let survey = survey(root.path());
+    let pools = r#"{"pools":{"tank\u001b[2J":{"vdev_type":"disk","path":"/dev/sda"}}}"#;
+    let mut pooled = survey.clone();
+    pooled.add_pools(pools).expect("pools");
+    for text in [survey.to_string(), pooled.to_string()] {
+        assert!(!text.contains(['\x1b', '\x07', '\u{202e}']), "{text}");
+        assert!(text.lines().all(|line| line.len() < 1000), "{text}");
+    }
+    let found = &survey.groups[0];
+    assert!(found.name.starts_with(r"btrfs-data\x1b[2J\nlevelhead: md0 is fine"), "{}", found.name);
+    assert_eq!(found.members, [r"naa.1\u{202e}", "naa.2"]);
 }

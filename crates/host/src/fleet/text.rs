@@ -2,10 +2,12 @@
 //!
 //! ```text
 //!   drive <TAB> key <TAB> sda,sdb <TAB> model <TAB> 1 <TAB> 30 <TAB> off
-//!   group <TAB> name <TAB> md <TAB> redundant <TAB> idle <TAB> key <TAB> key ..
+//!   group <TAB> id <TAB> name <TAB> md <TAB> redundant <TAB> idle <TAB> key <TAB> key ..
 //! ```
 
 use std::fmt;
+
+use levelhead_units::{escaped, foreign};
 
 use super::survey::{Kind, Redundancy, Survey, SurveyedDrive, SurveyedGroup};
 
@@ -15,7 +17,6 @@ const GROUP_MAX: usize = 1024;
 
 impl fmt::Display for Survey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plain = |text: &str| text.replace(['\t', '\n', '\r'], " ");
         for drive in self.drives.values() {
             let SurveyedDrive { key, devices, model, is_rotational, timer, cdl } = drive;
             let timer = timer.map(|it| it.to_string()).unwrap_or_default();
@@ -24,8 +25,9 @@ impl fmt::Display for Survey {
                 Some(false) => "off",
                 Some(true) => "on",
             };
-            let (key, model, turns) = (plain(key), plain(model), u8::from(*is_rotational));
-            writeln!(f, "drive\t{key}\t{}\t{model}\t{turns}\t{timer}\t{cdl}", devices.join(","))?;
+            let (key, model, turns) = (foreign(key), foreign(model), u8::from(*is_rotational));
+            let devices = escaped(&devices.join(",")).into_owned();
+            writeln!(f, "drive\t{key}\t{devices}\t{model}\t{turns}\t{timer}\t{cdl}")?;
         }
         for group in &self.groups {
             let redundant = match group.redundancy {
@@ -34,9 +36,10 @@ impl fmt::Display for Survey {
                 Redundancy::None => "alone",
             };
             let busy = if group.is_rebuilding { "rebuilding" } else { "idle" };
-            write!(f, "group\t{}\t{}\t{redundant}\t{busy}", plain(&group.name), group.kind.name())?;
+            let (id, name, kind) = (foreign(&group.id), foreign(&group.name), group.kind.name());
+            write!(f, "group\t{id}\t{name}\t{kind}\t{redundant}\t{busy}")?;
             for key in &group.members {
-                write!(f, "\t{}", plain(key))?;
+                write!(f, "\t{}", foreign(key))?;
             }
             writeln!(f)?;
         }
@@ -64,8 +67,9 @@ impl Survey {
                     };
                     survey.drives.insert(key.to_owned(), drive);
                 }
-                ["group", name, kind, redundant, busy, ref keys @ ..] => {
+                ["group", id, name, kind, redundant, busy, ref keys @ ..] => {
                     survey.groups.push(SurveyedGroup {
+                        id: id.to_owned(),
                         name: name.to_owned(),
                         kind: Kind::ALL.iter().find(|(_, it)| *it == kind)?.0,
                         redundancy: match redundant {
@@ -106,8 +110,7 @@ impl Survey {
                     .get(word)
                     .map(|it| it.key.as_str())
                     .or_else(|| self.key_of(name))
-                    .unwrap_or(word)
-                    .to_owned()
+                    .map_or_else(|| foreign(word), str::to_owned)
             };
             let members: Vec<_> = words.map(device).collect();
             if members.is_empty() {
@@ -120,14 +123,15 @@ impl Survey {
                     at + 1
                 ));
             }
-            if groups.iter().any(|it| it.name == name) {
+            if groups.iter().any(|it| it.name == foreign(name)) {
                 return Err(format!("line {}: group {name} is there already", at + 1));
             }
             if groups.len() == GROUPS_MAX {
                 return Err(format!("line {}: there are at most {GROUPS_MAX} groups", at + 1));
             }
             groups.push(SurveyedGroup {
-                name: name.to_owned(),
+                id: foreign(name),
+                name: foreign(name),
                 kind: Kind::File,
                 redundancy: Redundancy::Spare,
                 is_rebuilding: false,

@@ -1,5 +1,6 @@
 //! Members of ZFS pools, from what `zpool status -P -L -j` writes (OpenZFS 2.3).
 
+use levelhead_units::foreign;
 use serde_json::Value;
 
 use super::survey::{Kind, Redundancy, Survey, SurveyedGroup};
@@ -35,9 +36,11 @@ impl Survey {
             }
             let scan =
                 pool.get("scan_stats").and_then(|it| it.get("state")).and_then(Value::as_str);
-            let is_taken = self.groups.iter().any(|it| it.name == *name);
-            let name = if is_taken { format!("zfs-{name}") } else { name.clone() };
+            let name = foreign(name);
+            let is_taken = self.groups.iter().any(|it| it.name == name);
+            let name = if is_taken { format!("zfs-{name}") } else { name };
             self.groups.push(SurveyedGroup {
+                id: name.clone(),
                 name,
                 kind: Kind::Zfs,
                 redundancy: found.redundancy(pool),

@@ -2,6 +2,7 @@
 
 use levelhead_fs::format::inode::{Form, Moment, mode};
 use levelhead_fs::inspect::{FileFound, FileWindow};
+use levelhead_units::escaped;
 use serde::Serialize;
 
 use super::{ExtentShown, lines};
@@ -90,7 +91,8 @@ impl FileShown {
 
     pub(super) fn text(&self) -> String {
         let when = |when: When| format!("{}.{:09}", when.seconds, when.nanos);
-        let mut text = format!("{}: {}, inode {}\n", self.path, self.r#type, self.inode);
+        let path = escaped(&self.path);
+        let mut text = format!("{path}: {}, inode {}\n", self.r#type, self.inode);
         text.push_str(&lines(&[
             ("permissions", format!("{}, owner {}, group {}", self.mode, self.uid, self.gid)),
             ("names", self.links.to_string()),

@@ -2,6 +2,7 @@
 
 use levelhead_fs::format::unit::Kind;
 use levelhead_fs::inspect::{CopyState, FoundSector, Member, SectorState, SectorUse};
+use levelhead_units::escaped;
 use serde::Serialize;
 
 use super::ExtentShown;
@@ -130,7 +131,7 @@ impl FilePart {
     }
 
     fn text(&self) -> String {
-        let path = self.path.as_deref().unwrap_or("without a name that was found");
+        let path = escaped(self.path.as_deref().unwrap_or("without a name that was found"));
         let part = match (self.redundant, self.page) {
             (true, _) => "a redundant sector".to_owned(),
             (false, Some(page)) => format!("page {page}"),

@@ -58,7 +58,12 @@ impl Records {
         let mut half = path.clone().into_os_string();
         half.push(".half");
         fs::create_dir_all(&self.0)?;
-        let mut file = File::create(&half)?;
+        // Of an earlier run that was cut off; a link in its place is not followed.
+        match fs::remove_file(&half) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        let mut file = File::create_new(&half)?;
         file.write_all(encode(key, limits).as_bytes())?;
         file.sync_all()?;
         // Unlike a rename, it does not take the place of what is there.
