@@ -525,7 +525,7 @@ fn sentence_is_one_line_whatever_a_name_is() {
         &["array", "status", &name],
         &["replay", &name],
         &["fs", "status", &name],
-        &["array", "serve", "--nbd", &name, &name],
+        &["array", "check", &name],
     ] {
         let ended = levelhead(arguments);
         let said = ended.err.trim_end();

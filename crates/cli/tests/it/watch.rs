@@ -206,7 +206,7 @@ fn drives_are_audited_for_their_role_and_set_after_a_yes_alone() {
     let answers = "case \"$1 $2\" in '-l scterc,70,70') echo 70 > $0.limit; exit;;\n\
         '-l scterc,0,0') exit;; esac\n\
         case \"$2\" in *sde) printf 'SCT Error Recovery Control:\\n Read: 70 (x)\\n Write: 70 (x)\\n'; exit;; esac\n\
-        [ -e $0.limit ] && printf 'Serial Number: Z1\\nSCT Error Recovery Control:\\n Read: 70 (x)\\n Write: 70 (x)\\n' && exit\n";
+        [ -e $0.limit ] && printf 'Serial Number: ZA1B2C3D\\nSCT Error Recovery Control:\\n Read: 70 (x)\\n Write: 70 (x)\\n' && exit\n";
     root.program("smartctl", &format!("{answers}{UNLIMITED}"));
     let value: Value = watch(&root, &["--once", "--json"]).json();
     let audits = value["audits"].as_array().unwrap();
@@ -253,7 +253,7 @@ fn drives_are_audited_for_their_role_and_set_after_a_yes_alone() {
         "{said}"
     );
     assert!(said.contains("ATTRS{wwid}==\"naa.5000c50000000000\""), "{said}");
-    assert!(said.contains("ENV{ID_SERIAL_SHORT}==\"Z1\""), "{said}");
+    assert!(said.contains("ENV{ID_SERIAL_SHORT}==\"ZA1B2C3D\""), "{said}");
     assert!(!said.contains("sde: read back"), "{said}");
     assert_eq!(root.read("sys/block/sde/device/timeout"), "30\n");
     // With no member to spare nothing is said of the others, and nothing set.
