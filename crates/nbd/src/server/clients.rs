@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::Shutdown;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use levelhead_block::Pool;
@@ -18,6 +19,10 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How long a client may have to wait for those that were dropped to end.
 const CROWD_MAX: Duration = Duration::from_millis(20);
+
+/// The pause after a client was dropped that had said nothing: so that one which connects without end leaves others
+/// the time to say something.
+const DROP_PAUSE: Duration = Duration::from_micros(200);
 
 /// A client's socket, and what it has in flight.
 pub(super) struct Connection {
@@ -100,13 +105,19 @@ impl Clients {
         }
         state.roll.enter(number, network);
         state.connections.insert(number, connection);
+        let mut has_dropped = false;
         while let Some(surplus) = state.roll.surplus(Stage::Silent) {
             // What it has said may not have been read yet.
             if state.connections[&surplus].socket.has_bytes() {
                 self.speak(&mut state, surplus);
             } else {
                 self.drop_one(&mut state, surplus);
+                has_dropped = true;
             }
+        }
+        drop(state);
+        if has_dropped {
+            thread::sleep(DROP_PAUSE);
         }
         Some(Seat { clients: Arc::clone(self), number })
     }

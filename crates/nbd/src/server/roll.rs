@@ -16,7 +16,7 @@
 use std::collections::BTreeMap;
 
 /// The most clients in each of the two stages of a handshake.
-pub(super) const HANDSHAKES_MAX: usize = 64;
+pub(super) const HANDSHAKES_MAX: usize = 128;
 
 /// Clients that were dropped and have yet to end, before no other one is accepted.
 const DROPPED_MAX: usize = 64;
@@ -141,7 +141,7 @@ mod tests {
                 roll.leave(last);
             }
         }
-        assert!(dropped.iter().copied().eq(3..10_000 - 61), "the oldest first");
+        assert!(dropped.iter().copied().eq(3..10_000 - 125), "the oldest first");
         assert_eq!(roll.count(Stage::Silent), HANDSHAKES_MAX);
         assert!((0..3).all(|number| roll.clients.contains_key(&number)));
     }
@@ -152,15 +152,15 @@ mod tests {
         for number in 0..200 {
             assert_eq!(enter(&mut roll, number, 0), None);
             let dropped = speak(&mut roll, number);
-            assert_eq!(dropped, (number > 64).then(|| number - 64), "the first has agreed");
+            assert_eq!(dropped, (number > 128).then(|| number - 128), "the first has agreed");
             assert_eq!(roll.agree(number), number == 0, "RO2");
         }
-        for number in 200..300 {
-            assert_eq!(enter(&mut roll, number, 0).is_some(), number >= 264);
+        for number in 200..400 {
+            assert_eq!(enter(&mut roll, number, 0).is_some(), number >= 328);
         }
         assert_eq!(roll.count(Stage::Talking), HANDSHAKES_MAX, "RO3");
         assert!(roll.is_crowded());
-        (0..300).for_each(|number| roll.leave(number));
+        (0..400).for_each(|number| roll.leave(number));
         assert!(roll.clients.is_empty());
     }
 
