@@ -547,6 +547,10 @@ impl Filesystem {
             return false;
         }
         if self.is_read_only() {
+            // What was asked before is answered first.
+            if !self.jobs.is_empty() {
+                return false;
+            }
             self.phase = Phase::Unmounted;
             return true;
         }

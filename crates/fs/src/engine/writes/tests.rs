@@ -120,7 +120,7 @@ fn sizes_after_cuts(disk: &Memory, requests: &[What], cuts: u64) -> BTreeSet<usi
             let answer = bed.run(what.clone());
             assert!(!matches!(answer, Answer::Failed(_)), "{answer:?}");
         }
-        for _ in 0..=steps {
+        for _ in 0..steps {
             // What was changed is committed after a while.
             if !bed.step()
                 && let Some(at) = bed.fs.deadline()
