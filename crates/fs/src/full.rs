@@ -58,7 +58,9 @@ fn disk_full_of_small_files_can_be_emptied() {
     for (size, bytes) in [(20_000, 4_096), (9_000, 100), (20_000, 9_000)] {
         let mut bed = Bed::new(size, size);
         let made = fill(&mut bed, bytes);
-        bed.sync(None);
+        // Of the last files the contents may have found no room, which the sync reports.
+        let answer = bed.run(What::Sync { inode: None });
+        assert!(matches!(answer, Answer::Done | Answer::Failed(Errno::NoSpace)), "{answer:?}");
         let mut bed = Bed::mount(bed.unmount(), size);
         fill_with_names(&mut bed);
         for (called, _) in &made {

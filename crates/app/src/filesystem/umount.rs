@@ -7,6 +7,8 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use levelhead_fuse::sync;
 use levelhead_report::json;
@@ -20,6 +22,10 @@ use crate::{AppError, Show};
 
 /// What unmounts for users that may not do so themselves.
 const HELPER: &str = "fusermount3";
+
+/// How long something in it may be open, and how long to wait between two attempts.
+const BUSY_MAX: Duration = Duration::from_secs(1);
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
 /// What was unmounted.
 #[derive(Clone, Debug, Serialize)]
@@ -46,7 +52,7 @@ pub fn umount(directory: &Path) -> Result<Unmounted, AppError> {
     let mut lock = File::open(&point.source);
     let synced = sync(&point.directory);
     let Point { directory: shown, .. } = &point;
-    match unmount(shown, UnmountFlags::empty()) {
+    match unmount_patiently(shown) {
         Ok(()) => {}
         Err(Errno::PERM) => by_helper(shown, &["-u"])?,
         Err(Errno::BUSY) => {
@@ -69,6 +75,18 @@ pub fn umount(directory: &Path) -> Result<Unmounted, AppError> {
     let Point { directory, source, .. } = point;
     let shown = |path: PathBuf| path.display().to_string();
     Ok(Unmounted { directory: shown(directory), target: shown(source), stored: why.is_none(), why })
+}
+
+/// Unmounts, and tries again for a moment while something in it is open: a program that is being started holds what its parent had
+/// open.
+fn unmount_patiently(point: &Path) -> Result<(), Errno> {
+    for _ in 0..BUSY_MAX.as_millis() / BUSY_PAUSE.as_millis() {
+        match unmount(point, UnmountFlags::empty()) {
+            Err(Errno::BUSY) => thread::sleep(BUSY_PAUSE),
+            ended => return ended,
+        }
+    }
+    unmount(point, UnmountFlags::empty())
 }
 
 /// Why something that was written is not on the disk, if something is not.

@@ -56,7 +56,7 @@ fn check_info(serving: &Serving, description: &str) {
         "can_flush: true",
         "can_fua: true",
         "can_multi_conn: true",
-        "block_size_minimum: 512\n",
+        "block_size_minimum: 1\n",
         "block_size_preferred: 4096\n",
         "block_size_maximum: 33554432\n",
     ] {

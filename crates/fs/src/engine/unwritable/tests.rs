@@ -85,7 +85,7 @@ fn disk_with_sectors_that_cannot_be_written_stores_everything() {
 /// A file leaves the places that could not be written when the disk is quiet.
 #[test]
 fn file_leaves_places_that_cannot_be_written() {
-    let bytes = noise(400_000, 1);
+    let bytes = noise(1_000_000, 1);
     let written = |unwritable| {
         let mut bed = Bed::new(20_000, 7);
         let name = bed.root("a file");
@@ -97,10 +97,14 @@ fn file_leaves_places_that_cannot_be_written() {
         bed
     };
     // Of 16 data sectors of a group one.
-    let places = written(BTreeSet::new()).find(&bytes);
-    let mut bed = written(places.into_iter().step_by(16).collect());
+    let mut healthy = written(BTreeSet::new());
+    wait(&mut healthy);
+    let places = healthy.find(&bytes);
+    let chosen: BTreeSet<u64> = places.into_iter().step_by(16).collect();
+    let mut bed = written(chosen.clone());
+    // The last pages wait in the journal.
     let failed = bed.fs.status().sectors_unwritable;
-    assert_eq!(failed, 7);
+    assert!(failed >= chosen.len() as u64 / 2, "{failed} of {}", chosen.len());
     wait(&mut bed);
     let unwritable = bed.unwritable.clone();
     let places = bed.find(&bytes);
@@ -127,7 +131,8 @@ fn disk_that_stores_nothing_is_read_only_and_says_why() {
         bed.sync(None);
         assert_eq!(bed.fs.status().state, State::Writing);
         bed.unwritable = unwritable;
-        bed.write(inode, 0, &noise(200_000, 1));
+        // So much that it goes to its places and not to the journal.
+        bed.write(inode, 0, &noise(2_000_000, 1));
         let answer = bed.run(What::Sync { inode: Some(inode) });
         assert_eq!(answer, Answer::Failed(Errno::Io), "{failure:?}");
         assert_eq!(bed.fs.status().state, State::Failed(failure));
