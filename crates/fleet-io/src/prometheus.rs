@@ -151,7 +151,7 @@ pub fn fetch(
         .call();
     let mut answer = answer.map_err(|error| wrong(error.to_string()))?;
     if answer.status().is_redirection() {
-        let location = answer.headers().get("location").map(|it| it.as_bytes());
+        let location = answer.headers().get("location").map(ureq::http::HeaderValue::as_bytes);
         let location = foreign(&String::from_utf8_lossy(location.unwrap_or_default()));
         let why =
             format!("the server sends on to '{location}', which is not asked; name it instead");

@@ -39,7 +39,7 @@ pub fn ask(array: &Path, verb: &Verb) -> Result<Box<dyn Show>, AppError> {
         let damaged = damaged.ok_or_else(|| AppError::trouble("the array gave no list"))?;
         return Ok(Box::new(damaged));
     }
-    let verb = verb.clone().as_sent().map_err(AppError::usage)?;
+    let verb = verb.clone().made_absolute().map_err(AppError::usage)?;
     let done = verb.done();
     converse::<serde_json::Value>(array, &verb)?;
     Ok(Box::new(Done(done)))

@@ -91,7 +91,7 @@ fn health_of(found: &FoundArray) -> Health {
         }
         FoundState::Lost => health.fail(of(format!("{} missing", words::drives_are(away)))),
         FoundState::Unclear => {
-            health.fail(of("what its drives say does not go together".to_owned()))
+            health.fail(of("what its drives say does not go together".to_owned()));
         }
     }
     if found.forced == Forced::Yes {

@@ -185,7 +185,7 @@ pub const OFFERS: [Offer; 9] = [
 
 impl Verb {
     /// The same as a server in another folder has to hear it: with the paths of devices made absolute.
-    pub(super) fn as_sent(self) -> Result<Self, HostError> {
+    pub(super) fn made_absolute(self) -> Result<Self, HostError> {
         let absolute = |device: String| match Uri::is_one(&device) {
             true => Ok(device),
             false => MemberSpec::absolute(&device),

@@ -254,7 +254,7 @@ impl Search {
         for &lba in failed {
             match runs.last_mut() {
                 Some(run) if run.end() == lba => {
-                    *run = Extent::new(run.lba, run.sectors + Sectors::new(1))
+                    *run = Extent::new(run.lba, run.sectors + Sectors::new(1));
                 }
                 Some(_) | None => runs.push(Extent::new(lba, Sectors::new(1))),
             }

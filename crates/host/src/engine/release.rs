@@ -129,7 +129,9 @@ impl Engine {
             };
             let (theirs, inputs, number) = (Arc::clone(&parcel), parts.inputs.clone(), *number);
             let close = move || {
-                take(&theirs).map(Parts::close);
+                if let Some(parts) = take(&theirs) {
+                    parts.close();
+                }
                 let tell = move |engine: &mut Self| engine.obey(|own| own.note_closed(number));
                 // An engine that has ended does not care any more.
                 drop(inputs.send(Input::Order(Box::new(tell))));

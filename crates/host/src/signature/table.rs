@@ -7,7 +7,7 @@
 use super::place::{Place, end, start};
 
 /// One kind of thing that a drive may hold.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Signature {
     /// In words that follow "holds".
     pub(super) what: &'static str,

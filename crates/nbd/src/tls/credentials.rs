@@ -132,7 +132,7 @@ fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
 fn private_key(path: &Path) -> io::Result<PrivateKeyDer<'static>> {
     let file = open(path)?;
     // Of the file that was opened: another one may take its name meanwhile.
-    let mode = file.metadata().map_err(|error| cannot_read(path, error))?.mode();
+    let mode = file.metadata().map_err(|error| cannot_read(path, &error))?.mode();
     let text = read(path, file)?;
     let key = PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
         rustls::pki_types::pem::Error::NoItemsFound => {
@@ -150,13 +150,13 @@ fn private_key(path: &Path) -> io::Result<PrivateKeyDer<'static>> {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    File::open(path).map_err(|error| cannot_read(path, error))
+    File::open(path).map_err(|error| cannot_read(path, &error))
 }
 
 fn read(path: &Path, file: File) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     let read = file.take(FILE_MAX + 1).read_to_end(&mut text);
-    read.map_err(|error| cannot_read(path, error))?;
+    read.map_err(|error| cannot_read(path, &error))?;
     if text.len() as u64 > FILE_MAX {
         let path = path.display();
         return Err(wrong(format!(
@@ -166,7 +166,7 @@ fn read(path: &Path, file: File) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-fn cannot_read(path: &Path, error: io::Error) -> io::Error {
+fn cannot_read(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot read {}: {error}", path.display()))
 }
 

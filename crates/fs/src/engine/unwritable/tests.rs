@@ -119,7 +119,7 @@ fn file_leaves_places_that_cannot_be_written() {
 #[test]
 fn disk_that_stores_nothing_is_read_only_and_says_why() {
     let geometry = newest(&Bed::new(9_000, 1).disk).unwrap().geometry;
-    let journal = geometry.journal().iter().map(|lba| lba.get()).collect::<BTreeSet<u64>>();
+    let journal = geometry.journal().iter().map(Lba::get).collect::<BTreeSet<u64>>();
     let content: BTreeSet<u64> = (0..9_000)
         .filter(|lba| geometry.offset(Lba::new(*lba)) >= geometry.unit_zone().end)
         .collect();
