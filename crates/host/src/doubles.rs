@@ -120,7 +120,8 @@ pub(crate) fn fates() -> Vec<Fate> {
     let host = [Errno::MFILE, Errno::NFILE, Errno::PERM, Errno::ACCESS, Errno::AGAIN, Errno::INTR];
     let refused = refused.into_iter().chain(host).map(all(Heard::Refused));
     let gone = [Errno::NXIO, Errno::NODEV].map(all(Heard::Gone));
-    failed.chain(refused).chain(gone).collect()
+    let cancelled = Fate { flush: Heard::Refused, ..all(Heard::Refused)(Errno::CANCELED) };
+    failed.chain(refused).chain(gone).chain([cancelled]).collect()
 }
 
 /// Commands of two sectors, and what is heard of each.

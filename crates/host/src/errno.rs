@@ -4,11 +4,12 @@
 //! |---|---|---|---|
 //! | it was interrupted, or try again | again | again | again |
 //! | no room now: space, quota, largest file, memory, descriptors, busy | refused | refused | gone |
+//! | it was cancelled before it began: the ring has no thread for it (`ECANCELED`) | refused | refused | refused |
 //! | not permitted: a device that was set read-only, for example | refused | refused | gone |
 //! | no such device | gone | gone | gone |
 //! | anything else | these sectors failed | these sectors failed | gone |
 //!
-//! The first three rows are errors of the host: they say nothing of the drive, and cost it nothing. That a file system takes
+//! The first four rows are errors of the host: they say nothing of the drive, and cost it nothing. That a file system takes
 //! no writes any more (`EROFS`) is none of them: it was writable when the member was opened, and as long as files are open
 //! there, it is a file system that has failed itself, as ext4 does when its disk has.
 //!
@@ -58,7 +59,7 @@ struct Row {
     sync: Meaning,
 }
 
-const TABLE: [Row; 3] = [
+const TABLE: [Row; 4] = [
     Row {
         errnos: &[Errno::INTR, Errno::AGAIN],
         read: Meaning::Again,
@@ -81,6 +82,13 @@ const TABLE: [Row; 3] = [
         read: Meaning::Refused,
         write: Meaning::Refused,
         sync: Meaning::Gone,
+    },
+    // This program cancels nothing: the kernel does, where no worker of the ring can be started, and then nothing was begun.
+    Row {
+        errnos: &[Errno::CANCELED],
+        read: Meaning::Refused,
+        write: Meaning::Refused,
+        sync: Meaning::Refused,
     },
     Row {
         errnos: &[Errno::NXIO, Errno::NODEV],

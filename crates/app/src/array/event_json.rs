@@ -10,7 +10,7 @@ use levelhead_array::{
     ArrayEvent, CopyEnd, CopyProgress, Ending, Event, EventKind, Fault, RebuildProgress, ScrubFound,
 };
 use levelhead_host::{NumberedEvent, words};
-use levelhead_units::{DriveIdx, DriveSet, Nanos};
+use levelhead_units::{DriveIdx, DriveSet, Nanos, escaped};
 use serde::{Deserialize, Serialize};
 
 use super::scrub_json::ScrubJson;
@@ -405,7 +405,9 @@ impl EventJson {
                 )
             }
             Facts::Lost { drive, why, member, reason } => {
-                let name = member.as_ref().map_or(String::new(), |member| format!(", {member},"));
+                let name = member
+                    .as_ref()
+                    .map_or(String::new(), |member| format!(", {},", escaped(member)));
                 match (why.as_str(), reason) {
                     ("by-hand", _) => format!("drive {drive}{name} is lost: an operator wanted it"),
                     (_, Some(reason)) => format!("drive {drive}{name} has failed: {reason}"),
@@ -534,7 +536,9 @@ impl EventJson {
                     "ending" => "the array is ending",
                     _ => "more drives are lost than the array survives",
                 };
-                let name = member.as_ref().map_or(String::new(), |member| format!(", {member},"));
+                let name = member
+                    .as_ref()
+                    .map_or(String::new(), |member| format!(", {},", escaped(member)));
                 let reason = reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
                 format!(
                     "the new drive{name} that was given a copy of drive {drive} does not get the place: \
@@ -542,7 +546,7 @@ impl EventJson {
                 )
             }
             Facts::Released { drive, member } => {
-                format!("drive {drive}, {member}, is closed: other programs can use it")
+                format!("drive {drive}, {}, is closed: other programs can use it", escaped(member))
             }
             Facts::Rebuilt { drive } => format!("drive {drive} is filled, and counts again"),
             Facts::Silent { silent } => format!(

@@ -297,7 +297,7 @@ impl Flight {
                 self.again += 1;
                 return Progress::GoesOn;
             }
-            (Doing::Sync, _) | (_, Meaning::Gone) => Outcome::Gone,
+            (_, Meaning::Gone) | (Doing::Sync, Meaning::Again | Meaning::Failed) => Outcome::Gone,
             (_, Meaning::Again | Meaning::Refused) => Outcome::Refused,
             (Doing::Read, Meaning::Failed) => {
                 return match self.under.medium.shortened() {

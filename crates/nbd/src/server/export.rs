@@ -82,7 +82,8 @@ impl Device {
 
     /// Ends [`Device::run`] once no change is under way.
     pub(super) fn stop(&self) {
-        self.leave(Event::Stop);
+        // A device whose thread could not be started has nothing to end.
+        drop(self.later.send(Event::Stop));
     }
 
     /// Runs `change` as soon as no other change holds its sectors, then calls `finish`.
