@@ -8,7 +8,7 @@ use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
 
 use super::aim::{Aim, Odds};
-use super::image::{Image, assemble, journal_of, places_of};
+use super::image::{Assembled, Image, assemble, journal_of, places_of};
 use super::lies::Doubts;
 use super::machine::{Machine, Start, Trouble, Wrong};
 use super::make::Make;
@@ -245,17 +245,31 @@ impl Run<'_> {
         });
         self.tally.part_filled += u64::from(in_part);
         self.tally.back += u64::from(!image.lost.without(gone).is_empty());
-        let layout = Layout::new(self.spec, known.assembly.area.size());
-        let is_valid = known.assembly.trusted == layout.stripes();
+        let stripes = Layout::new(self.spec, known.assembly.area.size()).stripes();
+        let is_all_valid = |shown: &Assembled| shown.assembly.trusted == stripes;
         // The copies of a mirror have all that was written; what was never written was not copied for good.
-        let is_in_part = self.spec.is_mirror() && !is_valid && !gone.is_empty();
-        if known.assembly.doubt.is_some() || is_in_part {
+        let is_mirror = self.spec.is_mirror();
+        let is_in_doubt = |shown: &Assembled| {
+            let is_in_part = is_mirror && !is_all_valid(shown) && !gone.is_empty();
+            shown.assembly.doubt.is_some() || is_in_part
+        };
+        if is_in_doubt(&known) {
             // A disk was lost when all redundancy was valid, before that was recorded.
             self.tally.doubts += 1;
             return Ok(());
         }
         // Disks with old data are shown as often as not; the array must leave them out.
         let mut hidden = if self.rng.below(2) == 0 { gone } else { image.dead };
+        let shown = match hidden == image.dead {
+            true => known,
+            false => assemble(&image.disks, hidden, image.lost)?,
+        };
+        if is_in_doubt(&shown) {
+            // That all redundancy is valid is recorded on a disk alone that is being filled and is not shown.
+            self.tally.doubts += 1;
+            return Ok(());
+        }
+        let is_valid = is_all_valid(&shown);
         while is_valid
             && self.can_lose_one(gone.or(image.faults()))
             && self.happens(self.odds().without)
@@ -265,7 +279,7 @@ impl Run<'_> {
                 continue;
             }
             let later = assemble(&image.disks, hidden.with(drive), image.lost)?;
-            if later.assembly.doubt.is_some() {
+            if later.assembly.doubt.is_some() || !is_all_valid(&later) {
                 break; // That all redundancy is valid is recorded on this disk alone.
             }
             (hidden, gone) = (hidden.with(drive), gone.with(drive));

@@ -122,6 +122,14 @@ fn disk_whose_place_was_given_away_is_left_out_when_it_has_gone_a_different_way(
     swarm(9_700_016, 1, Aim::VERIFIED_AT_ONCE);
 }
 
+/// A data disk was lost just after all redundancy was valid, and a cut left the entry that records both on one disk alone: one of
+/// the journal that was being filled. A start without these two was refused, rightly: nothing that is left says that redundancy is
+/// valid. The swarm had asked whether the array is in doubt with that disk there.
+#[test]
+fn start_without_the_one_disk_that_knows_redundancy_to_be_valid_is_in_doubt() {
+    swarm(11_001_731, 1, Aim::APART);
+}
+
 /// How many seeds it takes until the swarm notices that something is wrong with arrays like these.
 fn seeds_to_find(what: &str, aim: Aim) -> u64 {
     let most = 1_000;
