@@ -435,6 +435,14 @@ impl Filesystem {
         true
     }
 
+    /// Whether a record waits for room that nothing will make: sectors of the journal that cannot be written have cut it into
+    /// pieces, and what is to come to its place waits for that very record.
+    pub(super) fn is_stuck(&self) -> bool {
+        let is_blocked = self.committing.as_ref().is_some_and(|one| one.state == State::Blocked);
+        let goes_on = matches!(self.phase, Phase::Mounted | Phase::Unmounting);
+        is_blocked && goes_on && self.subs.is_empty() && self.journal.has_failed()
+    }
+
     /// There is no room: what is over is said to be, or brought to its place.
     pub(super) fn make_room(&mut self) -> bool {
         let oldest = self.oldest_needed(self.journal.durable());

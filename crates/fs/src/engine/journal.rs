@@ -118,6 +118,11 @@ impl Journal {
         self.failed.extend(failed.iter().map(|sector| at + sector));
     }
 
+    /// Whether some of its sectors could not be written.
+    pub(super) fn has_failed(&self) -> bool {
+        !self.failed.is_empty()
+    }
+
     /// A record cannot be read where it was written, and is written elsewhere.
     pub(super) fn forget(&mut self, record: u64) {
         self.held.retain(|held| held.record != record);

@@ -526,7 +526,10 @@ impl Filesystem {
                 moved[8] = self.rewrite_files_on(now);
             }
             if moved == [false; 9] {
-                return;
+                if !self.is_stuck() {
+                    return;
+                }
+                self.break_down(Failure::Journal);
             }
             assert!(round < ROUNDS_MAX, "it moves in a circle: {moved:?}");
         }
