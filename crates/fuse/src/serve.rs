@@ -7,22 +7,30 @@
 //!      |              +-- the journal or the root cannot be read, or the disk does not store: it is detached, not ready
 //! ```
 
+use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fuser::{Config, Notifier, Session, SessionACL};
 use levelhead_block::BlockService;
 use levelhead_fs::{Answer, Caller, Event, Filesystem, What};
 
-use crate::attach::{Attached, Way, detach, make_read_only};
+use crate::attach::{Attached, Flags, Way, detach, make_read_only};
 use crate::driver::{Driver, Ended, Parts};
 use crate::error::FuseError;
 use crate::gate::{Gate, Input, Inputs};
 use crate::kernel::{Kernel, TRANSFER_MAX};
 use crate::reading_ahead;
 use crate::translate::Numbers;
+
+/// How often the kernel is asked to remount a filesystem that nothing is written to any more, and how long between two of these:
+/// ten minutes of a file that is open for writing.
+const REMOUNTS_MAX: u32 = 600;
+const REMOUNT_PAUSE: Duration = Duration::from_secs(1);
 
 /// What is served.
 pub struct Serving<'a> {
@@ -128,10 +136,27 @@ fn also_in_the_kernel(
         if matches!(event, Event::ReadOnly { .. }) {
             let point = point.clone();
             // Not here: the kernel may ask something before it does so.
-            let remount = move || drop(make_read_only(&point, flags));
+            let remount = move || remount_read_only(&point, flags);
             drop(thread::Builder::new().name("remount".into()).spawn(remount));
         }
     })
+}
+
+/// Remounts, and tries again for as long as a file is open for writing and what is mounted there is still the same.
+fn remount_read_only(point: &Path, flags: Flags) {
+    let mounted = || fs::metadata(point).ok().map(|seen| seen.dev());
+    let ours = mounted();
+    for _ in 0..REMOUNTS_MAX {
+        match make_read_only(point, flags) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                thread::sleep(REMOUNT_PAUSE);
+            }
+            Ok(()) | Err(_) => return,
+        }
+        if ours.is_none() || mounted() != ours {
+            return;
+        }
+    }
 }
 
 fn served(ended: Ended, ran: io::Result<()>) -> Served {

@@ -96,7 +96,11 @@ pub(crate) fn failed_read(
 
 /// The end of a flush.
 pub(crate) fn synced(result: io::Result<()>) -> Reply {
-    result.map_or_else(|error| because(Outcome::Gone, &error), |()| Reply::bare(Outcome::GOOD))
+    let ended = |error: &io::Error| match meaning(Doing::Sync, error) {
+        Meaning::Refused => Outcome::Refused,
+        Meaning::Again | Meaning::Gone | Meaning::Failed => Outcome::Gone,
+    };
+    result.map_or_else(|error| because(ended(&error), &error), |()| Reply::bare(Outcome::GOOD))
 }
 
 /// It ended so because of what the machine said.
