@@ -41,6 +41,11 @@ where
         scope.spawn(|| {
             let mut kept = VecDeque::new();
             while !is_over.load(Ordering::Relaxed) {
+                // Those that wait to be accepted do not fill the server: none is closed before it is full.
+                if kept.len() == KEPT && dropped() == 0 {
+                    thread::yield_now();
+                    continue;
+                }
                 kept.extend(silent());
                 if kept.len() > KEPT {
                     kept.pop_front();
