@@ -13,7 +13,7 @@ use rustix::fs::{Mode, chmod, fchmod};
 use rustix::io::Errno;
 use rustix::net::sockopt::{
     Timeout, set_socket_keepalive, set_socket_send_buffer_size, set_socket_timeout,
-    set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl,
+    set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl, socket_peercred,
 };
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind,
@@ -231,17 +231,19 @@ impl Listener {
         }
     }
 
-    /// The next client, and where it is.
-    pub(crate) fn accept(&self) -> io::Result<(Socket, Network)> {
+    /// The next client, and where it comes from.
+    pub(crate) fn accept(&self) -> io::Result<(Socket, Origin)> {
         match self {
             Self::Unix { listener, .. } => {
-                let socket = listener.accept().map(|(stream, _)| Socket::Unix(stream))?;
+                let (stream, _) = listener.accept()?;
+                let origin = Origin::Process(socket_peercred(&stream)?.pid.as_raw_pid());
+                let socket = Socket::Unix(stream);
                 socket.widen();
-                Ok((socket, None))
+                Ok((socket, origin))
             }
             Self::Tcp(listener) => {
                 let (stream, peer) = listener.accept()?;
-                Ok((Socket::from_tcp(stream)?, Some(network(peer.ip()))))
+                Ok((Socket::from_tcp(stream)?, Origin::Network(network(peer.ip()))))
             }
         }
     }
@@ -260,8 +262,13 @@ impl Listener {
     }
 }
 
-/// Where a client is, as far as it counts for a share among clients: nowhere behind a Unix socket.
-pub(crate) type Network = Option<IpAddr>;
+/// Where a client comes from, as far as it counts for a share among clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Origin {
+    /// Over a Unix socket: the process that connected.
+    Process(i32),
+    Network(IpAddr),
+}
 
 /// The address, or what one subscriber has at the least: an IPv6 network of 64 bits.
 fn network(address: IpAddr) -> IpAddr {

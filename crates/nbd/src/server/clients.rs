@@ -11,14 +11,14 @@ use levelhead_block::Pool;
 
 use super::in_flight::InFlight;
 use super::roll::{Roll, Stage};
-use crate::socket::{Network, Socket};
+use crate::socket::{Origin, Socket};
 use crate::tls::TlsServer;
 
 /// How long answers may take to reach clients once the server is stopping.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How long a client may have to wait for those that were dropped to end.
-const CROWD_MAX: Duration = Duration::from_millis(20);
+const CROWD_MAX: Duration = Duration::from_secs(2);
 
 /// The pause after a client was dropped that had said nothing: so that one which connects without end leaves others
 /// the time to say something.
@@ -57,7 +57,7 @@ pub(super) struct Clients {
 }
 
 struct State {
-    roll: Roll<Network>,
+    roll: Roll<Origin>,
     connections: BTreeMap<u64, Arc<Connection>>,
 }
 
@@ -93,7 +93,7 @@ impl Clients {
     pub(super) fn enter(
         self: &Arc<Self>,
         number: u64,
-        network: Network,
+        origin: Origin,
         connection: Arc<Connection>,
     ) -> Option<Seat> {
         let crowded = |state: &mut State| state.roll.is_crowded();
@@ -103,7 +103,7 @@ impl Clients {
             self.counts.dropped.fetch_add(1, Ordering::Relaxed);
             return None;
         }
-        state.roll.enter(number, network);
+        state.roll.enter(number, origin);
         state.connections.insert(number, connection);
         let mut has_dropped = false;
         while let Some(surplus) = state.roll.surplus(Stage::Silent) {

@@ -49,7 +49,7 @@ use self::in_flight::InFlight;
 use self::negotiation::Described;
 use crate::Endpoint;
 use crate::codec::{ExportFlags, PAYLOAD_MAX, TEXT_MAX};
-use crate::socket::{Listener, Network, Socket};
+use crate::socket::{Listener, Origin, Socket};
 use crate::tls::TlsServer;
 
 /// The mode of a Unix socket's file unless another is asked for: its owner alone may connect.
@@ -407,13 +407,13 @@ impl Shared {
                 return;
             }
             match accepted {
-                Ok((socket, network)) => self.admit(number, socket, network),
+                Ok((socket, origin)) => self.admit(number, socket, origin),
                 Err(_) => thread::sleep(ACCEPT_PAUSE),
             }
         }
     }
 
-    fn admit(self: &Arc<Self>, number: u64, socket: Socket, network: Network) {
+    fn admit(self: &Arc<Self>, number: u64, socket: Socket, origin: Origin) {
         let socket = Arc::new(socket);
         let account = Account::new(Arc::clone(&self.budget), Arc::clone(&socket));
         let connection = Arc::new(Connection {
@@ -425,7 +425,7 @@ impl Shared {
             tls: self.tls.clone(),
             counts: Arc::clone(self.clients.counts()),
         });
-        let Some(seat) = self.clients.enter(number, network, Arc::clone(&connection)) else {
+        let Some(seat) = self.clients.enter(number, origin, Arc::clone(&connection)) else {
             return;
         };
         let shared = Arc::clone(self);

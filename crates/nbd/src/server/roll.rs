@@ -9,7 +9,7 @@
 //! # Invariants
 //!
 //! - RO1. At most [`HANDSHAKES_MAX`] clients are silent, and as many are talking. One more drops the oldest of
-//!   them from the network that has most of them there: who opens ever more connections drops its own.
+//!   them from the origin that has most of them there: who opens ever more connections drops its own.
 //! - RO2. A client that has agreed is dropped for nobody. At most `agreed_max` have; one more is turned away.
 //! - RO3. A client that says nothing takes the place of none that has said something.
 
@@ -34,15 +34,15 @@ pub(super) enum Stage {
     Dropped,
 }
 
-/// See the module. `N` is a network: what an address counts as.
+/// See the module. `O` is an origin: a network, or a process of this machine.
 #[derive(Debug)]
-pub(super) struct Roll<N> {
+pub(super) struct Roll<O> {
     agreed_max: usize,
     /// By number, the oldest first.
-    clients: BTreeMap<u64, (N, Stage)>,
+    clients: BTreeMap<u64, (O, Stage)>,
 }
 
-impl<N: Copy + Ord> Roll<N> {
+impl<O: Copy + Ord> Roll<O> {
     pub(super) fn new(agreed_max: usize) -> Self {
         Self { agreed_max, clients: BTreeMap::new() }
     }
@@ -58,8 +58,8 @@ impl<N: Copy + Ord> Roll<N> {
     }
 
     /// A client with a number higher than all others has come.
-    pub(super) fn enter(&mut self, number: u64, network: N) {
-        self.clients.insert(number, (network, Stage::Silent));
+    pub(super) fn enter(&mut self, number: u64, origin: O) {
+        self.clients.insert(number, (origin, Stage::Silent));
     }
 
     /// The client that has to leave this stage, if it is too full (RO1).
@@ -67,12 +67,12 @@ impl<N: Copy + Ord> Roll<N> {
         if self.count(stage) <= HANDSHAKES_MAX {
             return None;
         }
-        let mut networks: BTreeMap<N, (usize, u64)> = BTreeMap::new();
-        for (&number, (network, _)) in self.clients.iter().filter(|(_, its)| its.1 == stage) {
-            networks.entry(*network).or_insert((0, number)).0 += 1;
+        let mut origins: BTreeMap<O, (usize, u64)> = BTreeMap::new();
+        for (&number, (origin, _)) in self.clients.iter().filter(|(_, its)| its.1 == stage) {
+            origins.entry(*origin).or_insert((0, number)).0 += 1;
         }
         let most = |&(count, oldest): &(usize, u64)| (count, std::cmp::Reverse(oldest));
-        networks.into_values().max_by_key(most).map(|(_, oldest)| oldest)
+        origins.into_values().max_by_key(most).map(|(_, oldest)| oldest)
     }
 
     /// The client has said something.
@@ -113,8 +113,8 @@ impl<N: Copy + Ord> Roll<N> {
 mod tests {
     use super::*;
 
-    fn enter(roll: &mut Roll<u8>, number: u64, network: u8) -> Option<u64> {
-        roll.enter(number, network);
+    fn enter(roll: &mut Roll<u8>, number: u64, origin: u8) -> Option<u64> {
+        roll.enter(number, origin);
         let surplus = roll.surplus(Stage::Silent);
         surplus.iter().for_each(|&number| roll.drop(number));
         surplus
@@ -128,11 +128,11 @@ mod tests {
     }
 
     #[test]
-    fn flood_of_one_network_drops_its_own_and_no_other() {
+    fn flood_of_one_origin_drops_its_own_and_no_other() {
         let mut roll = Roll::new(1);
         let others = [7, 8, 8];
-        for (number, network) in (0..).zip(others) {
-            assert_eq!(enter(&mut roll, number, network), None);
+        for (number, origin) in (0..).zip(others) {
+            assert_eq!(enter(&mut roll, number, origin), None);
         }
         let mut dropped = Vec::new();
         for number in 3..10_000 {
