@@ -61,6 +61,7 @@ fn decide(bencher: Bencher<'_, '_>, policy: &str, drives: usize, spare: usize) {
             arrivals: Arrivals::Independent,
             window: 32.0,
             seen: 3.0,
+            extra: 0.0,
             sat_out,
             by_hand,
             persistent,

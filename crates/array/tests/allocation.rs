@@ -37,6 +37,7 @@ fn no_policy_allocates_when_it_decides() {
         arrivals: Arrivals::Independent,
         window: 32.0,
         seen: 3.0,
+        extra: 0.0,
         sat_out,
         by_hand: sat_out,
         persistent,

@@ -78,7 +78,6 @@ impl Core {
         state.purpose = Purpose::Place;
         let extent = state.command.extent().expect("it writes somewhere");
         let drive = state.drive;
-        self.drives.leave(drive, sub); // H1
         Written { drive, extent }
     }
 
@@ -165,7 +164,6 @@ impl Core {
             return;
         };
         state.due = due;
-        self.drives.leave(state.drive, sub);
     }
 
     /// The operation that asked for a command goes on without it: it is withdrawn, or what it brings is released.
@@ -189,14 +187,13 @@ impl Core {
         self.drives.is_stuck(now, drive, started, ended_before, patience)
     }
 
-    /// Lets commands into every drive whose window has room and that is not held for an old request.
+    /// Lets commands into every drive whose window has room.
     pub(crate) fn dispatch(&mut self, now: Instant) {
         for drive in self.drives.with_work().iter() {
             if !self.drives.has_work(drive) {
                 continue;
             }
-            let room = self.drives.room(now, drive);
-            while let Some(sub) = self.drives.pop(now, drive, room) {
+            while let Some(sub) = self.drives.pop(now, drive) {
                 self.submit(now, drive, sub);
             }
         }
@@ -209,9 +206,6 @@ impl Core {
         assert!(state.started.is_none(), "{sub:?} is inside a drive already");
         state.started = Some(now);
         state.ended_before = self.drives.ended(drive);
-        if let Some(since) = state.since {
-            self.drives.note_awaited(drive, sub, since);
-        }
         if state.fate == Fate::Withdrawable {
             self.drives.note_kept(now, drive);
         }

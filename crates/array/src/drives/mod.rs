@@ -6,10 +6,10 @@
 //!             +--> detect   slow, compared with its fellows --+
 //!             +--> silence  has ended nothing for long -------+---> standing --> sat out, silent, lost
 //!   policies' plans --> aside --------------------------------+
-//!   reads' ages --> admission: held                queue: what waits, what is inside
+//!   requests' arrivals --> arrivals                queue: what waits, what is inside
 //! ```
 //!
-//! The words late, slow, aside, sat out, held, silent, lost and missing are those of ARCHITECTURE.md.
+//! The words late, slow, aside, sat out, silent, lost and missing are those of ARCHITECTURE.md.
 //!
 //! # What makes a drive slow: the constants, and where they act
 //!
@@ -25,10 +25,9 @@
 //! | `LOOK_TAILS` | 2 tails | [`lateness`](crate::ops::lateness) | is late because it has ended nothing in that time, or .. |
 //! | `PASSED_OVER` | 100 windows | here | .. because it has ended that many other commands and must have lost this one |
 //! | `SLOW_TIMES`, `REPEATS` | 2 medians, 3 in a row | [`tolerant`](crate::policy::tolerant) | is late for ToleRAID, and persistently so |
-//! | `OLD_SHARE`, `TIGHT` | 1.2 / d^2, 1.5 | [`admission`] | is held, for a request that is older than most become |
 //! | [`Patience`](silence::Patience) | 5 s, 60 s | [`silence`] | is silent, and lost |
 
-pub(crate) mod admission;
+pub(crate) mod arrivals;
 pub mod detect;
 mod facts;
 pub(crate) mod quantile;
@@ -48,7 +47,7 @@ use crate::policy::level;
 use crate::policy::tau::{DriveView, Share};
 use crate::policy::tolerant::Streaks;
 use crate::policy::{Mirror, View};
-use admission::{Awaited, Holding};
+use arrivals::Rhythm;
 use detect::{DriveEvent, Figures, Refusal};
 pub(crate) use facts::{Ended, EndedRead, Fate, Left, Load, Push, Reader, Silenced};
 use quantile::Quantile;
@@ -59,6 +58,9 @@ use track::{DriveTrack, Work};
 
 /// Reads over which what they found at the drives is averaged.
 const SEEN_MEMORY: f64 = 64.0;
+
+/// The most commands that are saved for reads of whole groups.
+const EXTRA_MAX: f64 = 64.0;
 
 /// A drive that has ended more than this number of windows of other commands since a command went in has lost that
 /// command. A good drive serves nearer commands first, but in one case of 20,000 it does so for ten windows, and
@@ -73,8 +75,10 @@ pub(crate) struct Drives {
     /// Which drives were late again and again.
     streaks: Streaks,
     times: Times,
-    /// Which drives are given something new.
-    holding: Holding,
+    rhythm: Rhythm,
+    /// Commands that reads may make beyond those that must be made, and how many more of them each of these brings.
+    extra: f64,
+    extra_share: f64,
     /// Commands inside a drive at most.
     window: f64,
     /// Commands that a read found at a drive, averaged over the last reads.
@@ -93,8 +97,6 @@ pub(crate) struct Drives {
 struct Drive {
     queue: HostQueue,
     track: DriveTrack,
-    /// Commands inside that a client waits for.
-    awaited: Awaited,
     heard: Heard,
     /// Commands that it has ended.
     ended: u64,
@@ -118,7 +120,6 @@ impl Drive {
         Self {
             queue,
             track: DriveTrack::default(),
-            awaited: Awaited::default(),
             heard: Heard::default(),
             ended: 0,
             asked_last: Lba::ZERO,
@@ -157,7 +158,9 @@ impl Drives {
                 tail: Quantile::new(0.99),
                 spread: Quantile::new(0.9),
             },
-            holding: Holding::new(settings.policy.admission()),
+            rhythm: Rhythm::default(),
+            extra: 0.0,
+            extra_share: settings.policy.extra_reads(),
             window: f64::from(settings.window),
             seen: 0.0,
             pace: 0.0,
@@ -242,12 +245,6 @@ impl Drives {
     /// Whether the layout survives the loss of these drives, besides those that are lost.
     pub(crate) fn can_spare(&self, drives: DriveSet) -> bool {
         self.standings.can_spare(drives)
-    }
-
-    /// Whether it survives that of one more, whichever.
-    pub(crate) fn can_spare_one(&self, drives: DriveSet) -> bool {
-        let others = self.present_data().without(drives);
-        others.iter().any(|drive| self.can_spare(drives.with(drive)))
     }
 
     /// Whether more drives are lost than the layout survives.
@@ -400,9 +397,10 @@ impl Drives {
             shares: &[],
             mirror: spec.is_mirror().then_some(Mirror { spec, lost }),
             spare: self.standings.spare(),
-            arrivals: self.holding.arrivals(),
+            arrivals: self.rhythm.arrivals(),
             window: self.window,
             seen: self.seen,
+            extra: self.extra,
             sat_out: spared(self.sat_out()),
             by_hand: spared(self.not_to_be_read()),
             persistent: self.streaks.persistent().without(self.sat_out()),
@@ -418,6 +416,13 @@ impl Drives {
         })
     }
 
+    /// A read is to make `extra` commands beyond those that must be made.
+    pub(crate) fn note_extra(&mut self, shares: &[Share], extra: u32) {
+        let wanted = shares.iter().filter(|share| share.wanted > 0).count();
+        let saved = self.extra + self.extra_share * wanted as f64;
+        self.extra = saved.min(EXTRA_MAX) - f64::from(extra);
+    }
+
     /// A read has looked at the drives that are there.
     pub(crate) fn note_views(&mut self, shares: &[Share]) {
         if shares.is_empty() {
@@ -426,7 +431,6 @@ impl Drives {
         self.pace = level::median(shares, |drive| drive.pace);
         let queued: f64 = shares.iter().map(|share| share.drive.queued).sum();
         self.seen += (queued / shares.len() as f64 - self.seen) / SEEN_MEMORY;
-        self.holding.note_queues(self.seen, self.window);
     }
 
     /// Drives that take more than `times` as long for a command as the median drive, as if each had
@@ -494,23 +498,7 @@ impl Drives {
 
     /// A client's request has come, and found `others` that are not answered yet.
     pub(crate) fn note_arrival(&mut self, now: Instant, others: usize) {
-        self.holding.note_arrival(now, others);
-    }
-
-    /// A read has asked `drives` drives, and could spare one of them or not.
-    pub(crate) fn note_asked(&mut self, drives: u32, can_spare: bool) {
-        self.holding.note_read(drives, can_spare);
-    }
-
-    /// A client's request has been answered after `latency`.
-    pub(crate) fn note_latency(&mut self, latency: Nanos) {
-        self.holding.note_latency(latency);
-    }
-
-    /// Whether a request of this age is more than half as old as an old one: then its read chooses the drives that it
-    /// counts on.
-    pub(crate) fn is_aging(&self, age: Nanos) -> bool {
-        self.holding.is_aging(age)
+        self.rhythm.note_arrival(now, others);
     }
 }
 
@@ -546,44 +534,17 @@ impl Drives {
         has_work
     }
 
-    /// How many commands may be inside a drive: fewer if it is held. A drive that is set aside is never held: where
-    /// it is needed after all, as by writes, it must have many commands to choose from.
-    pub(crate) fn room(&self, now: Instant, drive: DriveIdx) -> usize {
-        if self.standings.aside().contains(drive) {
-            return usize::MAX;
-        }
-        self.holding.room(now, &self.each[drive.as_usize()].awaited)
-    }
-
-    /// The next command for a drive that may have `room` inside. It is inside from then on.
-    pub(crate) fn pop(&mut self, now: Instant, drive: DriveIdx, room: usize) -> Option<SubId> {
+    /// The next command for a drive whose window has room. It is inside from then on.
+    pub(crate) fn pop(&mut self, now: Instant, drive: DriveIdx) -> Option<SubId> {
         let Drive { queue, heard, .. } = self.of(drive);
-        if queue.inside().len() >= room {
-            return None;
-        }
         let sub = queue.pop()?;
         heard.begin(now);
         Some(sub)
     }
 
-    /// A command went into its drive, and a client has waited for its request since `since`.
-    pub(crate) fn note_awaited(&mut self, drive: DriveIdx, sub: SubId, since: Instant) {
-        self.of(drive).awaited.enter(sub, since);
-    }
-
     /// A command that could have been withdrawn has gone into its drive.
     pub(crate) fn note_kept(&mut self, now: Instant, drive: DriveIdx) {
         self.of(drive).track.handle_fate(now, false);
-    }
-
-    /// Whether the operation that a command belongs to counts on it.
-    pub(crate) fn count_on(&mut self, drive: DriveIdx, sub: SubId, is_counted_on: bool) {
-        self.of(drive).awaited.count_on(sub, is_counted_on);
-    }
-
-    /// No client waits for a command inside a drive any more.
-    pub(crate) fn leave(&mut self, drive: DriveIdx, sub: SubId) {
-        self.of(drive).awaited.leave(sub);
     }
 
     /// Takes a command out of the queue before its drive has it; false if the drive has it.
@@ -622,13 +583,11 @@ impl Drives {
 
     /// A command has left its drive.
     pub(crate) fn handle_left(&mut self, now: Instant, drive: DriveIdx, sub: SubId) -> Left {
-        let Drive { queue, awaited, heard, ended, .. } = self.of(drive);
+        let Drive { queue, heard, ended, .. } = self.of(drive);
         *ended += 1;
         let inside = queue.inside().len();
         queue.finish(sub);
-        awaited.leave(sub);
         let left = queue.inside().len();
-        assert!(left > 0 || awaited.is_empty(), "H1: nothing is inside drive {drive}");
         heard.end(now, left);
         Left { inside, event: self.standings.note_heard(now, drive) }
     }
@@ -639,7 +598,8 @@ impl Drives {
         let pace = self.pace;
         let track = &mut self.of(drive).track;
         let busy = track.busy(now, started);
-        track.handle_finished(now, started, inside);
+        let reader = read.as_ref().map_or(Reader::Operation, |read| read.reader);
+        track.handle_finished(now, started, inside, reader);
         track.handle_busy(busy, pace);
         let EndedRead { fate, reader, unread, sectors } = read?;
         if let Some(unread) = unread {

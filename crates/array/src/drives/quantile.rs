@@ -26,12 +26,6 @@ impl Quantile {
         self.note_number(time.as_secs_f64());
     }
 
-    /// The same, and it is the quantile of another share from now on.
-    pub(crate) fn note_at(&mut self, p: f64, time: Nanos) {
-        self.p = p;
-        self.note(time);
-    }
-
     pub(crate) fn note_number(&mut self, number: f64) {
         // A quantile moves by shares of itself, so it must not begin at zero: it would stay there.
         let value = self.value.get_or_insert(number.max(VALUE_MIN));

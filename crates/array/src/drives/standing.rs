@@ -101,7 +101,6 @@ pub(crate) struct Standings {
     silent: DriveSet,
     /// Drives that have been silent for [`Patience::lost`](super::silence::Patience::lost), and are to be lost.
     overdue: DriveSet,
-    aside: DriveSet,
     /// Drives that reads did without and of which nothing has been heard since.
     stale: DriveSet,
 }
@@ -124,7 +123,6 @@ impl Standings {
             sat_out: none,
             silent: none,
             overdue: none,
-            aside: none,
             stale: none,
         }
     }
@@ -209,11 +207,6 @@ impl Standings {
     /// Those of them that are to be lost.
     pub(crate) fn overdue(&self) -> DriveSet {
         self.overdue
-    }
-
-    /// Drives that the last read did without.
-    pub(crate) fn aside(&self) -> DriveSet {
-        self.aside
     }
 
     /// Drives that are to be probed when nothing is heard of them.
@@ -406,7 +399,6 @@ impl Standings {
         assert!(aside.and(self.lost).is_empty(), "D3: lost drives are set aside: {aside}");
         let is_spared = aside.is_empty() || self.can_spare(aside);
         assert!(is_spared, "D1: too many are set aside: {aside}");
-        self.aside = aside;
         self.stale = self.stale.or(aside.without(self.sat_out));
     }
 

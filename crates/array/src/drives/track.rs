@@ -3,6 +3,7 @@
 use levelhead_block::Health;
 use levelhead_units::{Instant, Nanos};
 
+use crate::drives::Reader;
 use crate::policy::tau::DriveView;
 
 /// The time over which rates are averaged.
@@ -69,6 +70,9 @@ impl Share {
 
 /// Commands whose time makes up the pace.
 const PACE_MEMORY: f64 = 16.0;
+
+/// A probe counts as this number of commands: of a drive that is not read nothing else is heard.
+const PROBE_COUNTS: f64 = 4.0;
 
 /// A drive that has worked on one command for `t` is taken to need at least `t` divided by this for a command.
 const SILENCE: f64 = 4.0;
@@ -144,7 +148,13 @@ impl DriveTrack {
     }
 
     /// A command that went into the drive at `started` has ended; with it, `inside` commands were in the drive.
-    pub(crate) fn handle_finished(&mut self, now: Instant, started: Instant, inside: usize) {
+    pub(crate) fn handle_finished(
+        &mut self,
+        now: Instant,
+        started: Instant,
+        inside: usize,
+        reader: Reader,
+    ) {
         // With several commands inside, the drive turned to this one when it was through with the
         // one before.
         let busy = now.saturating_since(started.max(self.finished_last)).as_secs_f64();
@@ -153,7 +163,11 @@ impl DriveTrack {
         if self.service_time.is_none() {
             self.pace = alone;
         }
-        self.pace += (alone - self.pace) / PACE_MEMORY;
+        let memory = match reader {
+            Reader::Operation => PACE_MEMORY,
+            Reader::None => PACE_MEMORY / PROBE_COUNTS,
+        };
+        self.pace += (alone - self.pace) / memory;
         let mean = self.service_time.get_or_insert(busy);
         *mean += (busy - *mean) / 64.0;
     }
@@ -247,7 +261,7 @@ mod tests {
     fn what_a_drive_says_goes_before_what_is_inferred() {
         let mut track = DriveTrack::default();
         let start = Instant::from_nanos(5_000_000);
-        track.handle_finished(start + Nanos::from_millis(12), start, 1);
+        track.handle_finished(start + Nanos::from_millis(12), start, 1, Reader::Operation);
         let view = track.view(start + Nanos::from_millis(12), Work::default());
         assert!((view.service_time - 0.012).abs() < 1e-9);
         let service_time_mean = Some(Nanos::from_millis(9));
@@ -263,7 +277,7 @@ mod tests {
         assert!((view.failure_rate - 0.02).abs() < 0.002, "{}", view.failure_rate);
         let start = Instant::from_nanos(1);
         let at = |millis| start + Nanos::from_millis(millis);
-        track.handle_finished(at(6), start, 1);
+        track.handle_finished(at(6), start, 1, Reader::Operation);
         assert!((track.pace(at(400), Work::default()) - 0.006).abs() < 1e-9);
         assert!(
             (track.pace(at(406), Work { since: Some(at(6)), ..Work::default() }) - 0.1).abs()

@@ -33,6 +33,7 @@ pub(crate) fn plan(core: &mut Core, now: Instant, fetch: &Fetch, policy: Policy)
     }
     let plan = policy.decide(&view_of(core, among, &shares));
     core.drives.note_views(&shares);
+    core.drives.note_extra(&shares, plan.extra);
     core.shares.give_back(shares);
     core.drives.note_aside(plan.aside);
     plan
@@ -41,6 +42,7 @@ pub(crate) fn plan(core: &mut Core, now: Instant, fetch: &Fetch, policy: Policy)
 /// Which drives a read under way does without.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slow {
+    pub(crate) firm: DriveSet,
     pub(crate) aside: DriveSet,
     /// Of how many others the rest of a codeword is asked before retries are made.
     pub(crate) rest_max: usize,
@@ -57,11 +59,12 @@ pub(crate) fn slow_now(core: &mut Core, now: Instant, fetch: &Fetch, asked: Driv
         shares.push(Share { idx, drive: core.drives.view(now, idx), wanted });
     }
     let view = view_of(core, among, &shares);
+    let firm = view.sat_out.or(view.by_hand);
     let aside = level::slow(&view);
     let rest_max = Costs::of(&view, aside).rest_max();
     core.shares.give_back(shares);
     core.drives.note_aside(aside);
-    Slow { aside, rest_max }
+    Slow { firm: firm.and(aside), aside, rest_max }
 }
 
 /// The drives that a decision about a read looks at: all that are there, or those with copies of what is read.

@@ -45,6 +45,8 @@ pub(crate) struct Lateness {
     /// Those of them that have answered, in order.
     answered: Vec<Answered>,
     late: DriveSet,
+    /// Those of them that are silent or stuck, and not just behind their fellows.
+    stuck: DriveSet,
     /// When to look which drives are late, once that is known.
     deadline: Option<Instant>,
 }
@@ -80,6 +82,7 @@ impl Lateness {
             asked: DriveSet::EMPTY,
             answered: Vec::new(),
             late: DriveSet::EMPTY,
+            stuck: DriveSet::EMPTY,
             deadline: None,
         }
     }
@@ -99,6 +102,7 @@ impl Lateness {
         self.answered.clear();
         (self.began, self.deadline) = (now, None);
         (self.asked, self.late) = (DriveSet::EMPTY, core.drives.silent());
+        self.stuck = self.late;
     }
 
     /// The first commands have been asked for.
@@ -117,6 +121,14 @@ impl Lateness {
         self.late
     }
 
+    /// Those of them that are not waited for where retries would do.
+    pub(crate) fn hopeless(&self) -> DriveSet {
+        match self.measure {
+            Measure::Slow { .. } => self.stuck,
+            Measure::Never | Measure::TimesMedian(_) | Measure::Noted(_) => self.late,
+        }
+    }
+
     /// When [`Lateness::handle_timeout`] has something to do, if that is known.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.deadline
@@ -124,7 +136,7 @@ impl Lateness {
 
     /// These drives are silent, and so they are late.
     pub(crate) fn note_silent(&mut self, silent: DriveSet) {
-        self.late = self.late.or(silent);
+        (self.late, self.stuck) = (self.late.or(silent), self.stuck.or(silent));
     }
 
     /// A drive has ended a command of the read's, and is not lost.
@@ -168,6 +180,8 @@ impl Lateness {
         let is_late = |sub: &&Asked| is_stuck(sub) || (is_behind && sub.asked == self.began);
         let overdue = fetch.subs.iter().filter(is_late);
         self.late = self.late.or(overdue.map(|sub| sub.drive).collect());
+        let stuck = fetch.subs.iter().filter(|sub| is_stuck(sub));
+        self.stuck = self.stuck.or(stuck.map(|sub| sub.drive).collect());
         if fetch.subs.iter().any(|sub| sub.asked + patience <= now) {
             self.measure = Measure::Slow { patience: patience * 2, behind };
         }

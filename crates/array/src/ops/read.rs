@@ -20,12 +20,11 @@
 //! - R5. A drive that is set aside or late is asked, and waited for, before a sector is given up.
 //! - R6. A read takes the memory of one that has been answered. What that one knew is forgotten when the next one begins.
 
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use levelhead_block::{Effort, Outcome, Place, RequestId, Segment};
 use levelhead_erasure::SymbolSet;
-use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
+use levelhead_units::{DriveSet, Extent, Instant, Sectors};
 
 use crate::action::{Action, Answer, Cost};
 use crate::core::{Core, OpId};
@@ -58,7 +57,6 @@ pub(crate) struct ReadOp {
     /// Where each requested sector comes from, in the client's order.
     targets: Vec<Target>,
     cost: Cost,
-    began: Instant,
     lateness: Lateness,
     is_answered: bool,
 }
@@ -131,7 +129,6 @@ impl ReadOp {
             fetch: Fetch::new(0, 0, None),
             targets: Vec::new(),
             cost: Cost::default(),
-            began: Instant::ZERO,
             lateness: Lateness::none(),
             is_answered: true,
         }
@@ -148,7 +145,7 @@ impl ReadOp {
     ) {
         assert!(self.is_answered, "R6: {:?}", self.request);
         let Wanted { request, extent, effort } = wanted;
-        (self.request, self.effort, self.began) = (request, effort, now);
+        (self.request, self.effort) = (request, effort);
         (self.cost, self.is_answered) = (Cost::default(), false);
         self.fetch.renew(op, request.0, Some(now));
         self.find_targets(core, extent);
@@ -159,8 +156,6 @@ impl ReadOp {
         self.lateness.renew(core, now, self.plan.late);
         self.first_ask(core, now);
         self.lateness.note_asked(core, &self.fetch);
-        let can_spare = core.drives.can_spare_one(self.plan.aside);
-        core.drives.note_asked(self.lateness.asked().len(), can_spare);
     }
 
     /// Finds the codewords of the requested sectors, and which symbols these are.
@@ -285,25 +280,26 @@ impl ReadOp {
         let data = core.layout.data_symbols();
         let retry = self.may_retry();
         // Drives that are slow now count, not those that were slow when the read began.
-        let Slow { aside, rest_max } = match self.plan.late {
+        let Slow { firm, aside, rest_max } = match self.plan.late {
             Late::WhenSlow if !self.fetch.subs.is_empty() || self.has_failures() => {
                 slow_now(core, now, &self.fetch, self.lateness.asked())
             }
             Late::Never | Late::TimesMedian(_) | Late::Noted(_) | Late::WhenSlow => {
-                Slow { aside: self.plan.aside, rest_max: usize::MAX }
+                Slow { firm: self.plan.aside, aside: self.plan.aside, rest_max: usize::MAX }
             }
         };
         let rest_max = rest_max.saturating_mul(core.layout.spec().expansion());
         let rest = if core.layout.spec().is_mirror() { Rest::Fewest } else { Rest::Whole };
         let rule = Rule { data, plan: self.plan, retry, rest, rest_max };
         let layout = &core.layout;
-        let late = self.lateness.late();
+        let (late, firm) = (self.lateness.late(), firm.or(self.lateness.hopeless()));
         let mut is_at_its_end = true;
         let (mut rest, mut again, mut unproved) = (Vec::new(), Vec::new(), Vec::new());
         for (idx, word) in self.fetch.codewords.iter().enumerate() {
-            let [aside, late] = [aside, late].map(|drives| on_drives(layout, word, drives));
+            let [firm, aside, late] =
+                [firm, aside, late].map(|drives| on_drives(layout, word, drives));
             let wish = |symbols| Wish { word: idx, symbols };
-            match rule.next(word, Doubtful { aside, late }) {
+            match rule.next(word, Doubtful { firm, aside, late }) {
                 Need::Nothing => {
                     let symbols = word.unproved(core);
                     if !symbols.is_empty() {
@@ -341,32 +337,7 @@ impl ReadOp {
             self.answer(core, now, Answering::AtItsEnd);
             return true;
         }
-        if core.drives.is_aging(now.saturating_since(self.began)) {
-            self.count_on_fewest(core, rule, aside.or(self.lateness.late()));
-        }
         false
-    }
-
-    /// Counts on the fewest drives that suffice, those with the shortest queues first, so that the others are not
-    /// held for this read.
-    fn count_on_fewest(&self, core: &mut Core, rule: Rule, doubtful: DriveSet) {
-        let suffices = |core: &Core, without: DriveSet| {
-            let layout = &core.layout;
-            let without = |word| on_drives(layout, word, without);
-            self.fetch.codewords.iter().all(|word| rule.suffices(word, without(word)))
-        };
-        let mut spared = if suffices(core, doubtful) { doubtful } else { DriveSet::EMPTY };
-        let mut drives: Vec<DriveIdx> =
-            self.fetch.pending_drives().without(spared).iter().collect();
-        drives.sort_by_key(|&drive| Reverse(core.drives.queue_len(drive)));
-        for drive in drives {
-            if suffices(core, spared.with(drive)) {
-                spared = spared.with(drive);
-            }
-        }
-        for sub in &self.fetch.subs {
-            core.drives.count_on(sub.drive, sub.id, !spared.contains(sub.drive));
-        }
     }
 
     /// Whether some symbol was not given at the first attempt.
@@ -401,7 +372,6 @@ impl ReadOp {
             unknown: unknown.into_iter().collect(),
             damaged: damaged.into_iter().chain(listed).collect(),
         };
-        core.drives.note_latency(now.saturating_since(self.began));
         let (request, cost) = (self.request, self.cost);
         core.answer(relies_on, Answer { request, outcome, cost });
     }

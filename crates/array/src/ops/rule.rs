@@ -34,6 +34,8 @@ pub(crate) enum Need {
 /// Symbols that are not counted on while the others can do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Doubtful {
+    /// Those of both that are not waited for where retries would do: on drives that sit out, are silent, or stuck.
+    pub(crate) firm: SymbolSet,
     /// On drives that are set aside: slow, or sitting out.
     pub(crate) aside: SymbolSet,
     /// On drives that have not answered this read in time.
@@ -66,7 +68,7 @@ pub(crate) enum Rest {
 impl Rule {
     /// The next step.
     pub(crate) fn next(&self, word: &Codeword, doubtful: Doubtful) -> Need {
-        let Doubtful { aside, late } = doubtful;
+        let Doubtful { firm, aside, late } = doubtful;
         let missing = word.subject.minus(word.have);
         if missing.is_empty() {
             return Need::Nothing;
@@ -78,7 +80,12 @@ impl Rule {
         }
         let rule = self.of(word);
         let need = |without| rule.need(word, without, late);
-        let found = need(aside.or(late)).or_else(|| need(late)).or_else(|| need(SymbolSet::EMPTY));
+        let found = match need(aside.or(late)) {
+            // What is only behind, or lags as it is, costs less to wait for.
+            Some(Need::Retry(_)) => need(firm),
+            found => found,
+        };
+        let found = found.or_else(|| need(late)).or_else(|| need(SymbolSet::EMPTY));
         let last = if word.pending.is_empty() { Need::Hopeless } else { Need::Wait };
         found.unwrap_or(last)
     }
@@ -214,7 +221,8 @@ mod tests {
     }
 
     fn next(word: &Codeword, aside: &[usize], late: &[usize]) -> Need {
-        RULE.next(word, Doubtful { aside: set(aside), late: set(late) })
+        let [aside, late] = [aside, late].map(set);
+        RULE.next(word, Doubtful { firm: aside.or(late), aside, late })
     }
 
     #[test]
@@ -242,7 +250,8 @@ mod tests {
         let word = word(&[0, 1], &[3, 4, 5], &[0, 1, 2], &[]);
         assert_eq!(next(&word, &[], &[]), Need::Retry(set(&[0])));
         let all = Rule { plan: Plan { again: Again::Requested, ..RULE.plan }, ..RULE };
-        let none = Doubtful { aside: SymbolSet::EMPTY, late: SymbolSet::EMPTY };
+        let none =
+            Doubtful { firm: SymbolSet::EMPTY, aside: SymbolSet::EMPTY, late: SymbolSet::EMPTY };
         assert_eq!(all.next(&word, none), Need::Retry(set(&[0, 1])));
     }
 
@@ -270,6 +279,18 @@ mod tests {
         assert_eq!(next(&word, &[0], &[]), Need::Retry(set(&[1])));
         assert_eq!(next(&word, &[0], &[1]), Need::Retry(set(&[2])));
         assert_eq!(next(&word, &[0, 2], &[1]), Need::Retry(set(&[0])), "slow rather than late");
+    }
+
+    /// A retry takes the drive's time from all who wait behind it.
+    #[test]
+    fn drive_that_only_lags_or_is_behind_is_waited_for_before_retries_are_made() {
+        let word = word(&[0, 1], &[2, 3, 4], &[0], &[1, 5]);
+        let (none, one) = (SymbolSet::EMPTY, set(&[1, 5]));
+        let next = |firm, aside, late| RULE.next(&word, Doubtful { firm, aside, late });
+        assert_eq!(next(none, one, none), Need::Wait);
+        assert_eq!(next(none, none, one), Need::Wait);
+        assert_eq!(next(one, one, none), Need::Retry(set(&[0])), "it sits out");
+        assert_eq!(next(one, none, one), Need::Retry(set(&[0])), "it is stuck");
     }
 
     #[test]

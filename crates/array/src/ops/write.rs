@@ -719,7 +719,7 @@ impl WriteOp {
             core.release(buf);
         }
         match self.clients {
-            Clients::Wait => self.answer(core, now, end),
+            Clients::Wait => self.answer(core, end),
             Clients::GivenUp(kept) => {
                 assert!(kept <= core.given_up, "O3: {kept:?} of {:?}", core.given_up);
                 core.given_up = core.given_up - kept;
@@ -731,10 +731,9 @@ impl WriteOp {
     }
 
     /// Tells its clients how it has ended.
-    fn answer(&mut self, core: &mut Core, now: Instant, end: Progress) {
+    fn answer(&mut self, core: &mut Core, end: Progress) {
         let Cause::Client(parts) = &self.cause else { return };
         let relies_on = self.relies_on(core);
-        core.drives.note_latency(now.saturating_since(self.began));
         core.writes_ended += u64::from(self.phase != Phase::Reading);
         for part in parts {
             let damaged = match (end, &self.phase) {

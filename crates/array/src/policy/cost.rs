@@ -7,7 +7,7 @@
 //!                              H(a) = 1 + 1/2 + .. + 1/a,  c = (0.4 + q) / (1 + q)
 //!   P = s q                    delay to others for one command more at a drive: it delays those there
 //!
-//!   wanted data alone    T(l of l) + excess + 2.2 f S
+//!   wanted data alone    T(l of l) + excess + f S
 //!   whole group          min(T(l of l), T(d of n)) + the extra drives' P, weighted
 //!   a second trip, S     T(e of e) + the P of the e drives that are asked then,  or  w + P + R (1 + q)
 //!   retries at once      R (1 + q)
@@ -52,13 +52,6 @@ const WEIGHT_EXTRA: f64 = 0.75;
 /// near saturation catches up late.
 const WEIGHT_CROWDED: f64 = 0.7;
 
-/// How much it counts for second trips and retries.
-const WEIGHT_SECOND: f64 = 0.75;
-
-/// How much the delay of a second trip counts when the whole group is weighed against it: second trips are
-/// the slowest reads.
-pub(super) const SECOND_TRIP: f64 = 2.2;
-
 /// Extra reads must save more than they cost by this multiple of one drive's wait.
 const MARGIN: f64 = 0.07;
 
@@ -72,6 +65,11 @@ const FAST_BIAS_IDLE: f64 = 1.0;
 /// The host's own time for one command and for computing what it would have read, in seconds: of drives that
 /// take no longer than that for a command, none is read to save another one's time.
 const HOST_TIME: f64 = 30e-6;
+
+/// Drives are healthy while fewer of the reads than this have a sector that fails, and while commands take no more of
+/// their pace than this beyond what is usual.
+const HEALTHY_FAILS: f64 = 0.01;
+const HEALTHY_EXCESS: f64 = 0.25;
 
 /// What one read costs, done this way or that. See the module.
 #[derive(Clone, Copy, Debug)]
@@ -237,12 +235,22 @@ impl Costs {
     /// If no more is asked than must be.
     pub(crate) fn wanted(&self) -> f64 {
         let failed = if self.is_fast() { self.second() } else { self.at_once() };
-        self.time_own() + self.excess + SECOND_TRIP * self.fails * failed
+        self.time_own() + self.excess + self.fails * failed
     }
 
     /// Whether the drives take long enough for a command that computing instead of reading can save time.
     pub(crate) fn may_save(&self) -> bool {
         self.pace > HOST_TIME
+    }
+
+    /// Whether hardly any sector fails, and no drive is slow now and then.
+    pub(crate) fn is_healthy(&self) -> bool {
+        self.fails < HEALTHY_FAILS && self.excess < HEALTHY_EXCESS * self.pace * self.wanted as f64
+    }
+
+    /// Commands of the whole group beyond those that must be made.
+    pub(crate) fn extra(&self) -> u32 {
+        (self.drives - self.asked) as u32
     }
 
     /// If the whole group is asked.
@@ -269,7 +277,7 @@ impl Costs {
     /// How many drives may be asked, at most, in place of reading again with retries.
     pub(crate) fn rest_max(&self) -> usize {
         let again = self.bias() * self.again();
-        (1..=self.drives).take_while(|&extra| self.rest(extra, WEIGHT_SECOND) <= again).count()
+        (1..=self.drives).take_while(|&extra| self.rest(extra, 1.0) <= again).count()
     }
 
     /// How long it takes on average until as many drives have answered as are needed, if all are asked.
@@ -299,7 +307,7 @@ impl Costs {
     /// A second trip: what is missing is computed from the rest of the group, or read again with retries.
     fn second(&self) -> f64 {
         let extra = self.needed.saturating_sub(self.asked).max(1);
-        self.rest(extra, WEIGHT_SECOND).min(self.again())
+        self.rest(extra, 1.0).min(self.again())
     }
 
     /// Reading from `extra` more drives, at the head of their queues.
@@ -311,14 +319,14 @@ impl Costs {
     /// Reading again with retries.
     fn again(&self) -> f64 {
         let ahead = self.queued.min(self.window);
-        let others = WEIGHT_SECOND * self.marginal() * self.price;
+        let others = self.marginal() * self.price;
         self.time(ahead, 1.0) + others + self.at_once()
     }
 
     /// Retries that the drive makes at once.
     fn at_once(&self) -> f64 {
         let delayed = self.price / self.pace.max(f64::MIN_POSITIVE);
-        self.retry_time * (1.0 + WEIGHT_SECOND * delayed)
+        self.retry_time * (1.0 + delayed)
     }
 
     fn bias(&self) -> f64 {

@@ -22,6 +22,7 @@
 //! fewest of them are read again with retries, on drives that are not slow.
 
 use std::fmt;
+use std::str::FromStr;
 
 use levelhead_block::Effort;
 use levelhead_units::{DriveIdx, DriveSet};
@@ -39,48 +40,61 @@ pub(super) const SLOW_PACE: f64 = 1.5;
 /// The policy and its option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level {
-    /// When drives are given new commands.
-    pub admission: Admission,
+    /// How many reads healthy drives may be given beyond those that must be, in percent of these.
+    pub extra_percent: u16,
 }
 
-/// When a drive is given new commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admission {
-    /// Whenever its window has room.
-    Always,
-    /// Hardly any while an old request counts on a command inside it: a drive that may choose among many commands
-    /// leaves some of them waiting for long.
-    Aging,
-}
+/// The largest share of extra reads, in percent.
+const EXTRA_PERCENT_MAX: u16 = 1_000;
 
 impl Level {
     /// As it is without options.
-    pub const DEFAULT: Self = Self { admission: Admission::Aging };
+    pub const DEFAULT: Self = Self { extra_percent: 5 };
+}
 
-    /// All forms, by the names of the command line.
-    pub const ALL: [(Self, &'static str); 2] =
-        [(Self::DEFAULT, "level"), (Self { admission: Admission::Always }, "level:no-admission")];
-
-    /// The plan for one read.
-    pub fn decide(self, view: &View<'_>) -> Plan {
-        let aside = slow(view);
-        let slack = view.spare.saturating_sub(aside.len() as usize);
-        let costs = Costs::of(view, aside);
-        // Of a mirror one copy is read. A second one occupies a drive for as long as it saves the first one, and takes
-        // both arms to the same place.
-        let may_take_group = view.mirror.is_none() && slack > 0 && costs.may_save();
-        let is_group = may_take_group && costs.group() < costs.wanted();
-        // Without slack what fails must be retried: at once rather than on a second trip.
-        let is_fast = slack > 0 && (is_group || costs.is_fast());
-        Plan {
-            first: if is_group { First::Group } else { First::Wanted },
-            effort: if is_fast { Effort::Fast } else { Effort::Full },
-            answer: AnswerWhen::Decodable,
-            surplus: Surplus::Removed,
-            late: Late::WhenSlow,
-            again: Again::Fewest,
-            aside,
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::DEFAULT => f.write_str("level"),
+            Self { extra_percent } => write!(f, "level:extra-reads={extra_percent}%"),
         }
+    }
+}
+
+impl FromStr for Level {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let percent = text.strip_suffix('%').and_then(|number| number.parse().ok());
+        let extra_percent =
+            percent.filter(|&percent| percent <= EXTRA_PERCENT_MAX).ok_or_else(|| {
+                format!("'{text}' is no share of extra reads: 0% to {EXTRA_PERCENT_MAX}%")
+            })?;
+        Ok(Self { extra_percent })
+    }
+}
+
+/// The plan for one read.
+pub(super) fn decide(view: &View<'_>) -> Plan {
+    let aside = slow(view);
+    let slack = view.spare.saturating_sub(aside.len() as usize);
+    let costs = Costs::of(view, aside);
+    // Of a mirror one copy is read. A second one occupies a drive for as long as it saves the first one, and takes
+    // both arms to the same place.
+    let is_paid = !costs.is_healthy() || f64::from(costs.extra()) <= view.extra;
+    let may_take_group = view.mirror.is_none() && slack > 0 && costs.may_save() && is_paid;
+    let is_group = may_take_group && costs.group() < costs.wanted();
+    // Without slack what fails must be retried: at once rather than on a second trip.
+    let is_fast = slack > 0 && (is_group || costs.is_fast());
+    Plan {
+        first: if is_group { First::Group } else { First::Wanted },
+        effort: if is_fast { Effort::Fast } else { Effort::Full },
+        answer: AnswerWhen::Decodable,
+        surplus: Surplus::Removed,
+        late: Late::WhenSlow,
+        again: Again::Fewest,
+        aside,
+        extra: if is_group && costs.is_healthy() { costs.extra() } else { 0 },
     }
 }
 
@@ -95,11 +109,13 @@ pub fn slow(view: &View<'_>) -> DriveSet {
     }
     let wait_max = SLOW_WAIT * median(shares, DriveView::wait);
     let pace_max = SLOW_PACE * median(shares, |drive| drive.pace_alone);
+    // A read of all drives, or one that has a choice of copies, waits for none that lags as it is.
+    let may_lag = view.mirror.is_none() && shares.iter().any(|share| share.wanted == 0);
     let (mut aside, mut kept) = (by_hand, DriveSet::EMPTY);
     while (aside.len() as usize) < spare {
         let is_slow = |share: &&Share| {
             let Share { idx, drive, .. } = **share;
-            let lags = drive.wait() > wait_max && drive.pace_alone > pace_max;
+            let lags = may_lag && drive.wait() > wait_max && drive.pace_alone > pace_max;
             let is_open = !aside.or(kept).contains(idx) && view.can_spare(aside.with(idx));
             (lags || sat_out.contains(idx)) && is_open
         };
@@ -126,12 +142,6 @@ pub(crate) fn median(shares: &[Share], of: impl Fn(&DriveView) -> f64) -> f64 {
     values.iter_mut().zip(shares).for_each(|(value, share)| *value = of(&share.drive));
     let middle = (values.len() - 1) / 2;
     *values.select_nth_unstable_by(middle, f64::total_cmp).1
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(Self::ALL.iter().find(|(one, _)| one == self).map_or("", |(_, name)| name))
-    }
 }
 
 #[cfg(test)]
@@ -176,11 +186,22 @@ mod tests {
         let seen = shares.iter().map(|share| share.drive.queued).sum::<f64>() / 6.0;
         let arrivals = Arrivals::Independent;
         let mirror = None;
-        View { shares, spare, mirror, arrivals, window: 32.0, seen, sat_out, by_hand, persistent }
+        View {
+            shares,
+            spare,
+            mirror,
+            arrivals,
+            window: 32.0,
+            seen,
+            extra: f64::INFINITY,
+            sat_out,
+            by_hand,
+            persistent,
+        }
     }
 
     fn decide(shares: &[Share], spare: usize) -> Plan {
-        Level::DEFAULT.decide(&view(shares, spare))
+        super::decide(&view(shares, spare))
     }
 
     const WIDE: [u32; 6] = [2, 2, 2, 2, 2, 0];
@@ -226,9 +247,9 @@ mod tests {
         let effort =
             |wanted, waiting| decide(&failing(queued(shares(wanted), waiting), 0.02), 1).effort;
         assert_eq!(effort(NARROW, 0.5), Effort::Fast, "idle drives are asked for the rest");
-        assert_eq!(effort(NARROW, 10.0), Effort::Full, "five reads more are dearer than a retry");
-        assert_eq!(effort([1, 1, 1, 1, 0, 0], 10.0), Effort::Fast, "one read more is cheaper");
-        let healthy = decide(&queued(shares(NARROW), 10.0), 1).effort;
+        assert_eq!(effort(NARROW, 30.0), Effort::Full, "five reads more are dearer than a retry");
+        assert_eq!(effort([1, 1, 1, 1, 0, 0], 30.0), Effort::Fast, "one read more is cheaper");
+        let healthy = decide(&queued(shares(NARROW), 30.0), 1).effort;
         assert_eq!(healthy, Effort::Fast, "or nothing would be learnt");
     }
 
@@ -243,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_queue_alone_makes_no_drive_slow_and_at_most_the_spare_ones_are_set_aside() {
-        let mut shares = shares([2; 6]);
+        let mut shares = shares(WIDE);
         shares[1].drive.queued = 90.0;
         assert!(decide(&shares, 1).aside.is_empty());
         set_pace(&mut shares[3], 0.060);
@@ -256,29 +277,50 @@ mod tests {
         assert!(decide(&shares, 0).aside.is_empty());
     }
 
+    /// It asks for all, and goes on with the first that suffice.
+    #[test]
+    fn a_read_of_all_drives_sets_none_aside_that_only_lags() {
+        let mut shares = shares([2; 6]);
+        set_pace(&mut shares[3], 0.060);
+        let plan = decide(&shares, 1);
+        assert_eq!((plan.first, plan.effort), (First::Group, Effort::Fast));
+        assert!(plan.aside.is_empty());
+        let only = DriveSet::EMPTY.with(DriveIdx::new(3));
+        assert_eq!(super::decide(&View { sat_out: only, ..view(&shares, 1) }).aside, only);
+    }
+
+    #[test]
+    fn healthy_drives_are_given_no_more_extra_reads_than_were_saved() {
+        let mut shares = queued(shares(WIDE), 0.0);
+        let plan = |shares: &[Share], extra| super::decide(&View { extra, ..view(shares, 1) });
+        assert_eq!((plan(&shares, 1.0).first, plan(&shares, 1.0).extra), (First::Group, 1));
+        assert_eq!((plan(&shares, 0.9).first, plan(&shares, 0.9).extra), (First::Wanted, 0));
+        shares = failing(shares, 0.02);
+        assert_eq!((plan(&shares, 0.0).first, plan(&shares, 0.0).extra), (First::Group, 0));
+    }
+
     #[test]
     fn a_slow_drive_is_read_where_the_others_have_no_time_to_spare() {
         let mut shares = shares([0, 0, 0, 1, 0, 0]);
         set_pace(&mut shares[3], 0.060);
         shares[3].drive.queued = 1.0;
         let slow = DriveSet::EMPTY.with(DriveIdx::new(3));
-        let aside = |shares: &[Share]| {
-            Level::DEFAULT.decide(&View { sat_out: slow, ..view(shares, 1) }).aside
-        };
+        let aside =
+            |shares: &[Share]| super::decide(&View { sat_out: slow, ..view(shares, 1) }).aside;
         assert_eq!(aside(&shares), slow, "five reads of 6 ms are cheaper than one of 60");
         for at in [0, 1, 2, 4, 5] {
             shares[at].drive.queued = 40.0;
         }
         assert!(aside(&shares).is_empty(), "200 commands wait that they would delay");
         let by_hand = View { sat_out: slow, by_hand: slow, ..view(&shares, 1) };
-        assert_eq!(Level::DEFAULT.decide(&by_hand).aside, slow, "an operator's word holds");
+        assert_eq!(super::decide(&by_hand).aside, slow, "an operator's word holds");
     }
 
     #[test]
     fn of_a_drive_that_sits_out_and_a_slow_one_the_one_with_the_longer_wait_is_done_without() {
         let (out, other) = (DriveIdx::new(2), DriveIdx::new(4));
         let only = |drive| DriveSet::EMPTY.with(drive);
-        let mut shares = shares([2; 6]);
+        let mut shares = shares([2, 2, 2, 2, 2, 0]);
         let slow_of = |shares: &[Share], spare, by_hand| {
             slow(&View { sat_out: only(out), by_hand, ..view(shares, spare) })
         };

@@ -12,7 +12,7 @@
 //! Copies on the same drives are not mixed within one read: what follows each other on a drive is one command.
 //!
 //! ```text
-//!   expected = (q + 1) s + 2.5 s_min sqrt(distance / size) + x + 2.2 p b w
+//!   expected = (q + 1) s + 2.5 s_min sqrt(distance / size) + x + p b w         and s_min for what follows at once
 //! ```
 //!
 //! with `q`, `s`, `x`, `p`, `w` as in `docs/level.md`, `s_min` the fastest copy's pace, `b` sectors that are read, and
@@ -32,11 +32,14 @@
 //! as it saves the first, and takes both arms to the same place. Reading the halves of a long read from two copies.
 
 use super::level::SLOW_PACE;
-use crate::policy::cost::SECOND_TRIP;
 use crate::policy::tau::DriveView;
 
 /// What the largest distance counts, in commands of the fastest copy's drive.
 const FAR: f64 = 2.5;
+
+/// What is nearer than this follows: it has just passed under the head, and comes again after a rotation, for as much as
+/// reading elsewhere takes. A drive that reads ahead has it, but then its pace is that of its memory, too.
+const NEXT: f64 = 1e-5;
 
 /// The least pace, in seconds, so that queues count also where nothing is known of a drive.
 const PACE_MIN: f64 = 1e-6;
@@ -65,8 +68,10 @@ fn expected(copy: &Copy, least: f64, sectors: u32) -> f64 {
     let choice = drive.pace.max(PACE_MIN) / drive.pace_alone.max(PACE_MIN);
     let pace = choice * if is_alike { least } else { drive.pace_alone };
     let fails = 1.0 - (1.0 - drive.failure_rate).powi(sectors as i32);
-    let far = FAR * least * distance.clamp(0.0, 1.0).sqrt();
-    (drive.queued + 1.0) * pace + far + drive.excess + SECOND_TRIP * fails * drive.wait()
+    // What follows at once has passed under the head, or soon will have.
+    let is_next = distance < NEXT;
+    let far = if is_next { least } else { FAR * least * distance.min(1.0).sqrt() };
+    (drive.queued + 1.0) * pace + far + drive.excess + fails * drive.wait()
 }
 
 #[cfg(test)]

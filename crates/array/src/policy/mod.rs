@@ -17,7 +17,7 @@
 //! | `assisted:own-first` | whole group | off | retries | kept; decodes only if own data failed |
 //! | `pro-active[:form]` | `assisted` iff tau > 0, else `normal` | | | |
 //! | `tolerant:..` | see [`tolerant`] | on | as much as decodes | removed |
-//! | `level` | see [`level`] | off, or on where a second trip costs more | rest of the group; then the fewest retries | removed |
+//! | `level[:extra-reads=P%]` | see [`level`] | off, or on where a second trip costs more | rest of the group; then the fewest retries | removed |
 //!
 //! `on-failure` is what a RAID of drives with limited retries does, the other five before `tolerant` are
 //! of `[ERAID]`, `tolerant` is of `[TAIL16]`, `level` is our own. Under every policy a drive that an operator has
@@ -37,7 +37,7 @@ use levelhead_units::DriveSet;
 
 use crate::policy::tau::{Form, Share, net_latency};
 use crate::shape::Spec;
-use level::{Admission, Level};
+use level::Level;
 use tolerant::Tolerant;
 
 /// How reads are served.
@@ -87,6 +87,8 @@ pub struct Plan {
     pub again: Again,
     /// Drives that are not counted on while the others suffice.
     pub aside: DriveSet,
+    /// Commands beyond those that must be made, to drives that are all healthy.
+    pub extra: u32,
 }
 
 /// What a read asks for first.
@@ -151,6 +153,7 @@ impl Plan {
         late: Late::Never,
         again: Again::Requested,
         aside: DriveSet::EMPTY,
+        extra: 0,
     };
 
     const ON_FAILURE: Self =
@@ -183,6 +186,8 @@ pub struct View<'a> {
     pub window: f64,
     /// Commands that a read found at a drive, averaged over the last reads.
     pub seen: f64,
+    /// How many commands healthy drives may be given beyond those that must be.
+    pub extra: f64,
     /// Drives that are not to be read while others suffice: sat out by the array or by an operator.
     pub sat_out: DriveSet,
     /// Those of them that an operator sat out, and silent drives.
@@ -236,13 +241,25 @@ impl Policy {
             }
             Self::ProActive(_) => Plan::NORMAL,
             Self::Tolerant(tolerant) => tolerant.decide(view.persistent),
-            Self::Level(level) => return level.decide(view),
+            Self::Level(_) => return level::decide(view),
         };
         if view.sat_out.is_empty() {
             return plan;
         }
         // Data on a drive that sits out is computed before the drive is waited for.
         Plan { aside: view.sat_out, answer: AnswerWhen::Decodable, ..plan }
+    }
+
+    /// How many commands healthy drives may be given beyond those that must be, as a share of these.
+    pub fn extra_reads(self) -> f64 {
+        match self {
+            Self::Level(level) => f64::from(level.extra_percent) / 100.0,
+            Self::Normal
+            | Self::OnFailure
+            | Self::Assisted(_)
+            | Self::ProActive(_)
+            | Self::Tolerant(_) => 0.0,
+        }
     }
 
     /// Whether what is known of the drives matters to [`Policy::decide`].
@@ -265,18 +282,6 @@ impl Policy {
         }
     }
 
-    /// Whether drives are given new commands while an old request waits for them.
-    pub const fn admission(self) -> Admission {
-        match self {
-            Self::Level(level) => level.admission,
-            Self::Normal
-            | Self::OnFailure
-            | Self::Assisted(_)
-            | Self::ProActive(_)
-            | Self::Tolerant(_) => Admission::Always,
-        }
-    }
-
     /// Every policy, for messages and tests.
     pub fn all() -> Vec<Self> {
         let assisted = [Assisted::Removal, Assisted::NoRemoval, Assisted::OwnFirst];
@@ -284,7 +289,7 @@ impl Policy {
         all.extend(assisted.map(Self::Assisted));
         all.extend(Form::ALL.map(|(form, _)| Self::ProActive(form)));
         all.extend(Tolerant::ALL.map(|(tolerant, _)| Self::Tolerant(tolerant)));
-        all.extend(Level::ALL.map(|(level, _)| Self::Level(level)));
+        all.push(Self::DEFAULT);
         all
     }
 }
@@ -309,6 +314,9 @@ impl FromStr for Policy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(percent) = text.strip_prefix("level:extra-reads=") {
+            return percent.parse().map(Self::Level);
+        }
         let text = if text == "pro-active:paper" { "pro-active" } else { text };
         Self::all().into_iter().find(|policy| policy.to_string() == text).ok_or_else(|| {
             let names: Vec<String> = Self::all().iter().map(Self::to_string).collect();
@@ -327,6 +335,13 @@ mod tests {
             assert_eq!(policy.to_string().parse(), Ok(policy));
         }
         assert_eq!("pro-active:paper".parse(), Ok(Policy::ProActive(Form::Paper)));
+        let level = |percent| Policy::Level(Level { extra_percent: percent });
+        assert_eq!("level:extra-reads=25%".parse(), Ok(level(25)));
+        assert_eq!("level:extra-reads=5%".parse(), Ok(Policy::DEFAULT));
+        assert_eq!(level(100).to_string(), "level:extra-reads=100%");
+        for wrong in ["level:extra-reads=", "level:extra-reads=5", "level:extra-reads=1001%"] {
+            assert!(wrong.parse::<Policy>().unwrap_err().contains("0% to 1000%"), "{wrong}");
+        }
         assert!("proactive".parse::<Policy>().unwrap_err().contains("assisted:own-first"));
     }
 }

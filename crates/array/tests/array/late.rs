@@ -215,7 +215,7 @@ fn a_drive_that_sits_out_is_asked_when_others_hang() {
 
 #[test]
 fn what_was_asked_a_moment_ago_is_not_late() {
-    let mut run = run("raid5:4+1,chunk=4KiB,parity=fixed", "level:no-admission");
+    let mut run = run("raid5:4+1,chunk=4KiB,parity=fixed", "level");
     warm_up(&mut run, 300);
     run.bad.insert((DriveIdx::new(0), levelhead_units::Lba::ZERO));
     run.read(1, extent(0, 1));
@@ -306,7 +306,7 @@ fn a_read_that_cannot_be_answered_asks_nobody() {
 
 #[test]
 fn what_is_computed_is_read_from_where_the_wait_is_shortest() {
-    let mut run = run_of("raid6:4+2,chunk=4KiB,parity=fixed", "level:no-admission", 64);
+    let mut run = run_of("raid6:4+2,chunk=4KiB,parity=fixed", "level", 64);
     warm_up(&mut run, 40);
     run.sit_out(DriveIdx::new(0)).unwrap();
     for id in 200..220 {
@@ -328,7 +328,7 @@ fn what_is_computed_is_read_from_where_the_wait_is_shortest() {
 /// Reads three sectors, of which drive 2 has not answered 60 ms after its fellows did, with so many reads of
 /// whole stripes waiting; returns how many drives were asked instead.
 fn asked_instead(waiting: u64) -> usize {
-    let mut run = run_of("raid6:6+2,chunk=4KiB,parity=fixed", "level:no-admission", 64);
+    let mut run = run_of("raid6:6+2,chunk=4KiB,parity=fixed", "level", 64);
     // One read in ten takes long on all drives alike: a p99 of that is no measure for the others.
     for id in 1_000..1_200 {
         run.read(id, extent(0, 6));

@@ -1,6 +1,5 @@
 //! The array against plain memory, over drives whose order of finishing is the test's choice.
 
-mod admission;
 mod background;
 mod books;
 mod copying;

@@ -621,12 +621,6 @@ pub(crate) fn finish(run: &mut Runtime, drive: usize) {
     run.finish(at.expect("the drive was asked"));
 }
 
-/// Ends the command that went into `drive` last.
-pub(crate) fn finish_last(run: &mut Runtime, drive: usize) {
-    let at = run.inside.iter().rposition(|sub| sub.drive.as_usize() == drive);
-    run.finish(at.expect("the drive was asked"));
-}
-
 /// The same as [`finish`], but the drive does not give a sector that it is to read without retries.
 pub(crate) fn fail(run: &mut Runtime, drive: usize) {
     run.soft_per_mille = 1_000;
