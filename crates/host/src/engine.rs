@@ -470,12 +470,12 @@ impl Engine {
 
     /// Why a drive completes nothing, as far as this machine knows: it refuses the drive's commands, or the last one failed.
     fn trouble_of(&self, drive: DriveIdx) -> Option<LostMember> {
-        let Seat { name, work, .. } = &self.parts.seats[drive.as_usize()];
-        let refusal = work.refusal().map(|why| {
+        let seat = &self.parts.seats[drive.as_usize()];
+        let refusal = seat.refusal(drive, &self.parts.array).map(|why| {
             format!("this machine refuses its commands, and the drive keeps its place: {why}")
         });
-        let reason = refusal.or_else(|| work.trouble().map(str::to_owned))?;
-        Some(LostMember { name: name.clone(), reason: Some(reason) })
+        let reason = refusal.or_else(|| seat.work.trouble().map(str::to_owned))?;
+        Some(LostMember { name: seat.name.clone(), reason: Some(reason) })
     }
 
     /// What a lost drive was called, and how it has failed, if it has.
