@@ -38,6 +38,7 @@ mod stopping;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::time::SystemTime;
 
 use levelhead_array::journal::record::{checksums, examine};
 use levelhead_array::membership::Why;
@@ -464,7 +465,7 @@ impl Engine {
 
     /// The same where it is known what this machine knows of it.
     fn tell_of(&mut self, event: Event, lost: Option<LostMember>) {
-        let numbered = self.parts.log.push(self.now(), event, lost);
+        let numbered = self.parts.log.push(self.now(), SystemTime::now(), event, lost);
         (self.parts.on_event)(&numbered);
     }
 

@@ -408,7 +408,7 @@ impl Show for StatusJson {
             text.push_str(&format!("{}\n", class.sentence()));
         }
         for event in &self.events {
-            text.push_str(&format!("{}\n", event.sentence()));
+            text.push_str(&format!("{}\n", event.line()));
         }
         text
     }
