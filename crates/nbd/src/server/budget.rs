@@ -16,9 +16,9 @@
 //!   time, so connections take turns. All others take what is shared if there is some at once, and use the floor
 //!   otherwise: a read that is larger goes through it [piece by piece](super::pieces). A request without bytes does
 //!   not ask.
-//! - B3. When a request does not find room in what is shared, and while one waits for it, the socket of a client is
-//!   shut down that has kept some of it for `hold_max`, or for `stall_max` without taking a byte of its answers, or
-//!   sending one of its write: everything that it holds is given back.
+//! - B3. When a request does not find room in what is shared, and while one waits for it or for its connection's own
+//!   bytes, the socket of a client is shut down that has kept some of what is shared for `hold_max`, or for `stall_max`
+//!   without taking a byte of its answers, or sending one of its write: everything that it holds is given back.
 //! - B4. After [`Budget::close`] no request waits for other connections.
 //!
 //! A request that holds its bytes asks for nothing more, so requests never wait for each other in a
@@ -196,7 +196,10 @@ impl Account {
 
     /// Waits for bytes of the connection's own. Of more than these there is only one request at a time.
     pub(super) fn take_own(self: &Arc<Self>, bytes: usize) -> Option<Share> {
-        let bytes = self.floor.enter(Weight::request(bytes as u64), Class::Read)?;
+        let weight = Weight::request(bytes as u64);
+        let watch = || self.budget.end_overdue();
+        let pause = self.budget.stall_max / LOOKS;
+        let bytes = self.floor.enter_watching(weight, Class::Read, pause, watch)?;
         Some(Share { account: Arc::clone(self), holder: None, _bytes: bytes })
     }
 

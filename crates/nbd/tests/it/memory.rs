@@ -105,6 +105,24 @@ fn client_that_takes_no_answers_gives_back_what_others_wait_for() {
     });
 }
 
+/// The device may wait for what the first one keeps, and nothing is asked of the server any more.
+#[test]
+fn client_that_is_stuck_itself_has_the_one_disconnected_that_keeps_what_is_shared() {
+    let stall_max = Duration::from_millis(100);
+    let bounds =
+        Bounds { bytes_max: 16 * MIB as usize, stall_max, hold_max: LONG, ..Bounds::default() };
+    let served = Served::bounded(vec![export(memory(4096))], bounds);
+    let greedy = [(); 2].map(|()| {
+        let mut client = served.raw().impatient();
+        client.go(&[]);
+        client.request(1, CommandKind::Read, 0, 16 * MIB);
+        client.0.read_exact(&mut [0]).unwrap();
+        client
+    });
+    wait_until("the first has left", || served.running.connections() == 1);
+    drop(greedy);
+}
+
 /// All of the memory is kept by clients that take no answers, and no time ever ends that.
 #[test]
 fn small_requests_do_not_wait_for_clients_that_take_no_answers() {
