@@ -348,6 +348,11 @@ impl Array {
         self.core.drives.silent()
     }
 
+    /// Whether a command of this drive was refused, or has not reached it, and is sent again until it ends.
+    pub fn has_refused(&self, drive: DriveIdx) -> bool {
+        self.core.has_refused(drive)
+    }
+
     /// Whether no request and no command is in progress.
     pub fn is_quiet(&self) -> bool {
         self.ops.is_empty() && self.core.is_quiet()

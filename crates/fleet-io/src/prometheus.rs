@@ -240,17 +240,9 @@ mod tests {
         let address = format!("http://{}", server.local_addr().expect("an address"));
         let range = Range { query: "a / b".to_owned(), start: 0, end: 900, step: 15 };
         let asked = std::thread::spawn(move || {
-            let (mut stream, _) = server.accept().expect("a client");
-            let mut request = Vec::new();
-            while !request.ends_with(b"\r\n\r\n") {
-                let mut byte = [0];
-                stream.read_exact(&mut byte).expect("a request");
-                request.push(byte[0]);
-            }
             let length = ANSWER.len();
-            write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{ANSWER}")
-                .expect("a client");
-            String::from_utf8(request).expect("text")
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
+            answer_once(&server, &format!("{head}{ANSWER}"))
         });
         let imported = fetch(&address, &range, &two(), 1e6).expect("an answer");
         assert_eq!(imported.groups[0].drives.len(), 2);
@@ -261,8 +253,8 @@ mod tests {
         assert!(error.to_string().contains("127.0.0.1:1"), "{error}");
     }
 
-    /// Answers one request.
-    fn answers(server: &TcpListener, answer: &str) {
+    /// Answers one request, and returns it.
+    fn answer_once(server: &TcpListener, answer: &str) -> String {
         let (mut stream, _) = server.accept().expect("a client");
         let mut request = Vec::new();
         while !request.ends_with(b"\r\n\r\n") {
@@ -271,6 +263,7 @@ mod tests {
             request.push(byte[0]);
         }
         stream.write_all(answer.as_bytes()).expect("a client");
+        String::from_utf8(request).expect("text")
     }
 
     #[test]
@@ -281,7 +274,7 @@ mod tests {
         let range = Range { query: "a".to_owned(), start: 0, end: 900, step: 15 };
         let fetched = |answer: String| {
             std::thread::scope(|scope| {
-                scope.spawn(|| answers(&server, &answer));
+                scope.spawn(|| answer_once(&server, &answer));
                 fetch(&address, &range, &two(), 1.0).expect_err("no answer").to_string()
             })
         };

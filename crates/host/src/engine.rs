@@ -38,6 +38,7 @@ mod stopping;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::time::SystemTime;
 
 use levelhead_array::journal::record::{checksums, examine};
 use levelhead_array::membership::Why;
@@ -464,18 +465,18 @@ impl Engine {
 
     /// The same where it is known what this machine knows of it.
     fn tell_of(&mut self, event: Event, lost: Option<LostMember>) {
-        let numbered = self.parts.log.push(self.now(), event, lost);
+        let numbered = self.parts.log.push(self.now(), SystemTime::now(), event, lost);
         (self.parts.on_event)(&numbered);
     }
 
     /// Why a drive completes nothing, as far as this machine knows: it refuses the drive's commands, or the last one failed.
     fn trouble_of(&self, drive: DriveIdx) -> Option<LostMember> {
-        let Seat { name, work, .. } = &self.parts.seats[drive.as_usize()];
-        let refusal = work.refusal().map(|why| {
+        let seat = &self.parts.seats[drive.as_usize()];
+        let refusal = seat.refusal(drive, &self.parts.array).map(|why| {
             format!("this machine refuses its commands, and the drive keeps its place: {why}")
         });
-        let reason = refusal.or_else(|| work.trouble().map(str::to_owned))?;
-        Some(LostMember { name: name.clone(), reason: Some(reason) })
+        let reason = refusal.or_else(|| seat.work.trouble().map(str::to_owned))?;
+        Some(LostMember { name: seat.name.clone(), reason: Some(reason) })
     }
 
     /// What a lost drive was called, and how it has failed, if it has.

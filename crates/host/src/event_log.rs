@@ -13,6 +13,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use levelhead_array::Event;
 use levelhead_units::{Instant, Nanos};
@@ -29,6 +30,8 @@ pub struct NumberedEvent {
     pub number: u64,
     /// Since the array was started.
     pub at: Instant,
+    /// By the machine's clock.
+    pub time: SystemTime,
     /// What happened.
     pub event: Event,
     /// What this machine knows of a drive that was lost, of one that is silent and whose commands are refused or whose last one
@@ -78,6 +81,7 @@ impl EventLog {
     pub(crate) fn push(
         &self,
         at: Instant,
+        time: SystemTime,
         event: Event,
         lost: Option<LostMember>,
     ) -> NumberedEvent {
@@ -85,7 +89,7 @@ impl EventLog {
         assert!(!kept.has_ended, "G3");
         kept.last += 1;
         *kept.counts.entry(event.name()).or_default() += 1;
-        let numbered = NumberedEvent { number: kept.last, at, event, lost };
+        let numbered = NumberedEvent { number: kept.last, at, time, event, lost };
         if kept.events.len() == EVENTS_MAX {
             kept.events.pop_front();
         }
@@ -151,7 +155,8 @@ mod tests {
     const FOR_EVER: Nanos = Nanos::from_secs(3600);
 
     fn push(log: &EventLog, at: u64) {
-        log.push(Instant::from_nanos(at), Event::Array(ArrayEvent::ResyncDone), None);
+        let event = Event::Array(ArrayEvent::ResyncDone);
+        log.push(Instant::from_nanos(at), SystemTime::UNIX_EPOCH, event, None);
     }
 
     fn numbers(since: &EventsSince) -> Vec<u64> {

@@ -166,6 +166,11 @@ impl Seat {
         self.watch.as_ref()?.loss()
     }
 
+    /// Why this machine refuses commands of the drive in this place, if some wait for another attempt.
+    pub(crate) fn refusal(&self, drive: DriveIdx, array: &Array) -> Option<&str> {
+        self.work.refusal.as_deref().filter(|_| array.has_refused(drive))
+    }
+
     /// What the drive says about itself, if it says anything.
     pub(crate) fn health(&self) -> Option<Health> {
         let own = self.backend.as_ref().and_then(Backend::health);
@@ -184,7 +189,7 @@ pub(crate) struct Work {
     is_failing: bool,
     /// Why it was lost, unless an operator wanted that.
     failure: Option<String>,
-    /// Why this machine has refused the command that it ended last.
+    /// Why this machine has refused a command last, unless the drive was out of reach after that.
     refusal: Option<String>,
     counters: DriveCounters,
     /// When the time inside was last added up.
@@ -205,7 +210,12 @@ impl Work {
         self.inside -= 1;
         self.count(command, &reply.outcome);
         let said = || reply.reason.clone().unwrap_or_else(|| "it says not why".to_owned());
-        self.refusal = (reply.outcome == Outcome::Refused).then(said);
+        match reply.outcome {
+            Outcome::Refused => self.refusal = Some(said()),
+            Outcome::Unreachable | Outcome::Gone => self.refusal = None,
+            // Others may still be refused: it is the array that knows when none is.
+            Outcome::Done { .. } => {}
+        }
         self.is_failing = !reply.outcome.is_good();
         match (&reply.reason, &reply.outcome) {
             (Some(reason), _) => self.error = Some(reason.clone()),
@@ -303,11 +313,6 @@ impl Work {
     /// Why it was lost, if it failed.
     pub(crate) fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
-    }
-
-    /// Why this machine refuses its commands, if it does.
-    pub(crate) fn refusal(&self) -> Option<&str> {
-        self.refusal.as_deref()
     }
 
     /// Whether something is inside it.

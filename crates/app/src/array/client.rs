@@ -196,8 +196,14 @@ impl StatusJson {
         if self.forced {
             health.note("forced: some of the data may be wrong".to_owned());
         }
-        for drive in self.drives.iter().filter(|drive| drive.silent) {
-            health.note(format!("drive {} does not answer", drive.drive));
+        for DriveJson { drive, silent, refusal, .. } in &self.drives {
+            match (refusal, silent) {
+                (Some(why), _) => {
+                    health.note(format!("drive {drive}: its machine refuses its commands: {why}"));
+                }
+                (None, true) => health.note(format!("drive {drive} does not answer")),
+                (None, false) => {}
+            }
         }
         health
     }
@@ -402,7 +408,7 @@ impl Show for StatusJson {
             text.push_str(&format!("{}\n", class.sentence()));
         }
         for event in &self.events {
-            text.push_str(&format!("{}\n", event.sentence()));
+            text.push_str(&format!("{}\n", event.line()));
         }
         text
     }

@@ -27,8 +27,8 @@ use std::net::Shutdown;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -47,13 +47,14 @@ const LINE_MAX: u64 = 4096;
 /// A client whose question has not come within this time, all of it, is turned away.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Clients whose question is answered at a time; one more is sent away.
+/// Clients whose question is answered at a time; one more waits, and not for long.
 const CLIENTS_MAX: usize = 16;
 
 /// Clients without a question at a time; for one more the oldest is sent away.
 const WAITING_MAX: usize = 32;
 
-/// Threads at a time: those of these, and of those that were sent away and have yet to end.
+/// Threads at a time: those of these, and of those that were sent away and have yet to end. Before one of them has, no
+/// other client is accepted.
 const THREADS_MAX: usize = CLIENTS_MAX + 2 * WAITING_MAX;
 
 /// Those of them that follow the events; one more is sent away.
@@ -65,6 +66,9 @@ const HEARTBEAT: Nanos = Nanos::from_secs(5);
 
 /// The time between two attempts to accept a client, where one has failed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+/// The time between two looks for a thread that has ended, where there are too many.
+const CROWD_PAUSE: Duration = Duration::from_millis(1);
 
 /// A wish to stop, and how that went: known once the drives are closed.
 #[derive(Clone)]
@@ -78,27 +82,46 @@ struct Ending {
 struct Desk {
     handle: ArrayHandle,
     ending: Ending,
-    /// How many clients are answered.
-    answering: Arc<AtomicUsize>,
-    /// How many clients follow the events.
-    followers: Arc<AtomicUsize>,
+    /// For clients that are answered.
+    answering: Arc<Slots>,
+    /// For clients that follow the events.
+    followers: Arc<Slots>,
+    /// Whether clients wait to be accepted. Those that were answered leave then.
+    is_crowded: Arc<AtomicBool>,
 }
 
-/// A slot for a client that is answered, or that follows the events, free again when it is dropped.
-struct Slot(Arc<AtomicUsize>);
+/// A number of slots.
+#[derive(Default)]
+struct Slots {
+    taken: Mutex<usize>,
+    freed: Condvar,
+}
 
-impl Slot {
-    /// None if `max` are taken.
-    fn take(taken: &Arc<AtomicUsize>, max: usize) -> Option<Self> {
-        let more = |count| (count < max).then_some(count + 1);
-        taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(Self(Arc::clone(taken)))
+/// A slot of a client, free again when it is dropped.
+struct Slot(Arc<Slots>);
+
+impl Slots {
+    /// Waits for one of `max` slots; none if there is none in this time.
+    fn take(self: &Arc<Self>, max: usize, patience: Duration) -> Option<Slot> {
+        let is_full = |taken: &mut usize| *taken >= max;
+        let waited = self.freed.wait_timeout_while(self.lock(), patience, is_full);
+        let (mut taken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        if timeout.timed_out() {
+            return None;
+        }
+        *taken += 1;
+        Some(Slot(Arc::clone(self)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, usize> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        *self.0.lock() -= 1;
+        self.0.freed.notify_one();
     }
 }
 
@@ -204,8 +227,8 @@ impl Listener {
         let closing = Arc::new(AtomicBool::new(false));
         let closed = Arc::clone(&closing);
         let ending = Ending { stop, ended: Arc::default() };
-        let (answering, followers) = Default::default();
-        let desk = Desk { handle, ending: ending.clone(), answering, followers };
+        let (answering, followers, is_crowded) = Default::default();
+        let desk = Desk { handle, ending: ending.clone(), answering, followers, is_crowded };
         let answer = move || {
             let mut clients = Clients::default();
             loop {
@@ -214,7 +237,10 @@ impl Listener {
                     return;
                 }
                 match accepted {
-                    Ok((stream, _)) => clients.welcome(stream, &desk),
+                    Ok((stream, _)) => {
+                        clients.make_room(&closed, &desk.is_crowded);
+                        clients.welcome(stream, &desk);
+                    }
                     Err(_) => std::thread::sleep(ACCEPT_PAUSE),
                 }
             }
@@ -248,19 +274,27 @@ struct Client {
 }
 
 impl Clients {
+    /// Sends those away that wait for too long a time, and waits for threads to end where there are too many.
+    fn make_room(&mut self, closed: &AtomicBool, is_crowded: &AtomicBool) {
+        loop {
+            self.0.retain(|client| !client.thread.is_finished());
+            let mut waiting = self.0.iter().filter(|client| client.is_waiting());
+            if let Some(oldest) = waiting.next()
+                && waiting.count() + 1 >= WAITING_MAX
+            {
+                oldest.is_busy.store(true, Ordering::Relaxed);
+                drop(oldest.stream.shutdown(Shutdown::Both));
+            }
+            let is_full = self.0.len() >= THREADS_MAX && !closed.load(Ordering::Relaxed);
+            is_crowded.store(is_full, Ordering::Relaxed);
+            if !is_full {
+                return;
+            }
+            std::thread::sleep(CROWD_PAUSE);
+        }
+    }
+
     fn welcome(&mut self, stream: UnixStream, desk: &Desk) {
-        self.0.retain(|client| !client.thread.is_finished());
-        if self.0.len() >= THREADS_MAX {
-            drop(say(&stream, &too_many())); // The client that is turned away may have left.
-            return;
-        }
-        let mut waiting = self.0.iter().filter(|client| !client.is_busy.load(Ordering::Relaxed));
-        if let Some(oldest) = waiting.next()
-            && waiting.count() + 1 >= WAITING_MAX
-        {
-            oldest.is_busy.store(true, Ordering::Relaxed);
-            drop(oldest.stream.shutdown(Shutdown::Both));
-        }
         let is_busy = Arc::new(AtomicBool::new(false));
         let stream = Arc::new(stream);
         let desk_of_thread = desk.clone();
@@ -276,6 +310,14 @@ impl Clients {
             Ok(thread) => self.0.push(Client { stream, is_busy, thread }),
             Err(error) => drop(desk.answer_one(&stream, &error)),
         }
+    }
+}
+
+impl Client {
+    /// Whether it has no question. One that it has asked may not have been read yet.
+    fn is_waiting(&self) -> bool {
+        let has_asked = || rustix::io::ioctl_fionread(&*self.stream).is_ok_and(|bytes| bytes > 0);
+        !self.is_busy.load(Ordering::Relaxed) && !has_asked()
     }
 }
 
@@ -358,7 +400,7 @@ impl Desk {
                 return Ok(());
             }
             is_busy.store(true, Ordering::Relaxed);
-            let Some(_slot) = Slot::take(&self.answering, CLIENTS_MAX) else {
+            let Some(_slot) = self.answering.take(CLIENTS_MAX, PATIENCE) else {
                 return say(stream, &too_many());
             };
             let reply = match serde_json::from_str(&line) {
@@ -367,7 +409,7 @@ impl Desk {
                 Err(error) => refuse(format!("not a question: {error}")),
             };
             say(stream, &reply)?;
-            if self.has_ended() {
+            if self.has_ended() || self.is_crowded.load(Ordering::Relaxed) {
                 return Ok(()); // Also where the client would go on without end.
             }
         }
@@ -390,7 +432,7 @@ impl Desk {
 
     /// Tells what has happened after an event, and what happens, until the array has ended.
     fn follow(&self, stream: &UnixStream, mut after: u64) -> io::Result<()> {
-        let Some(_slot) = Slot::take(&self.followers, FOLLOWERS_MAX) else {
+        let Some(_slot) = self.followers.take(FOLLOWERS_MAX, Duration::ZERO) else {
             let sentence = format!("{FOLLOWERS_MAX} clients follow the events already, try again");
             return say(stream, &refuse(sentence));
         };

@@ -3,6 +3,8 @@
 //! The fields are described for users in `docs/control.md`. A client makes the sentence from the fields, so it
 //! needs nothing else of an array than what a program gets.
 
+use std::time::SystemTime;
+
 use levelhead_array::detect::Figures;
 use levelhead_array::membership::Why;
 use levelhead_array::superblock::Forced;
@@ -39,7 +41,8 @@ impl From<Event> for Priority {
                 EventKind::Heard | EventKind::AdmittedInNeed => Self::Notice,
                 EventKind::Admitted | EventKind::AdmittedByHand => Self::Info,
             },
-            Event::Lost { .. } => Self::Warning,
+            Event::Lost { why: Why::ByHand, .. } => Self::Notice,
+            Event::Lost { why: Why::Failed | Why::Silent, .. } => Self::Warning,
             Event::Released { .. } => Self::Info,
             Event::Array(event) => match event {
                 ArrayEvent::Failed { .. }
@@ -141,6 +144,9 @@ pub(crate) struct EventJson {
     /// 1 for the first since the array was started.
     pub(crate) number: u64,
     pub(crate) event: String,
+    /// By the server's clock, in UTC, as RFC 3339 has it. An array of an earlier version does not say it.
+    #[serde(default)]
+    pub(crate) time: String,
     /// Since the array was started.
     pub(crate) at_seconds: f64,
     #[serde(flatten)]
@@ -250,6 +256,7 @@ impl From<&NumberedEvent> for EventJson {
         Self {
             number: told.number,
             event: told.event.name().to_owned(),
+            time: utc(told.time),
             at_seconds: thousandths(told.at.as_nanos() as f64 / 1e9),
             facts: Facts::from(told),
         }
@@ -376,6 +383,11 @@ impl From<&NumberedEvent> for Facts {
 }
 
 impl EventJson {
+    /// When it was, and the sentence.
+    pub(crate) fn line(&self) -> String {
+        format!("{} {}", self.time, self.sentence()).trim_start().to_owned()
+    }
+
     /// The same in a sentence.
     pub(crate) fn sentence(&self) -> String {
         let Self { event, at_seconds, .. } = self;
@@ -569,6 +581,22 @@ impl EventJson {
             },
         }
     }
+}
+
+/// `2026-11-26T17:26:03Z`.
+fn utc(time: SystemTime) -> String {
+    let seconds = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    // Years begin in March here, so that a leap day is the last one: 400 of them have 146,097 days.
+    let days = seconds / 86_400 + 719_468;
+    let (cycle, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let (month, is_next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let year = 400 * cycle + year + is_next;
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
 fn number(drive: DriveIdx) -> u8 {

@@ -7,7 +7,7 @@
 //! nothing is told any more.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, TrySendError, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -97,18 +97,23 @@ impl Outbox {
     }
 }
 
-/// Has each event told, and given to `program`.
+/// Has each event of the array of this UUID told, and given to `program`.
 ///
 /// # Errors
 ///
 /// The system has no thread left for the program.
-pub(super) fn listen(program: Option<PathBuf>, tell: Tell) -> Result<Listener, AppError> {
+pub(super) fn listen(
+    program: Option<PathBuf>,
+    uuid: &str,
+    tell: Tell,
+) -> Result<Listener, AppError> {
     let outbox = Arc::new(Outbox::new(tell));
     let run = |program: PathBuf| {
         let (sender, events) = sync_channel::<EventJson>(WAITING_MAX);
         let events = Arc::new(Mutex::new(events));
         for at in 0..RUNNING_MAX {
-            let (events, program) = (Arc::clone(&events), program.clone());
+            let (events, program) =
+                (Arc::clone(&events), Program { path: program.clone(), uuid: uuid.to_owned() });
             let outbox = Arc::clone(&outbox);
             // They end with the array, which lets go of its sender.
             let started = threads::start("event", move || run_all(&events, &outbox, &program));
@@ -141,7 +146,13 @@ pub(super) fn listen(program: Option<PathBuf>, tell: Tell) -> Result<Listener, A
     Ok(Listener { on_event: Box::new(on_event), outbox })
 }
 
-fn run_all(events: &Mutex<Receiver<EventJson>>, outbox: &Outbox, program: &Path) {
+/// What is run, and for which array.
+struct Program {
+    path: PathBuf,
+    uuid: String,
+}
+
+fn run_all(events: &Mutex<Receiver<EventJson>>, outbox: &Outbox, program: &Program) {
     loop {
         let next = events.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(event) = next else { return };
@@ -151,17 +162,18 @@ fn run_all(events: &Mutex<Receiver<EventJson>>, outbox: &Outbox, program: &Path)
             begin(program, &event).and_then(|mut child| wait(&mut child, outbox))
         };
         if let Err(error) = ended {
-            outbox.say(Priority::Warning, &format!("{}: {error}", program.display()));
+            outbox.say(Priority::Warning, &format!("{}: {error}", program.path.display()));
         }
         outbox.take();
     }
 }
 
 /// Starts the program and gives it its event.
-fn begin(program: &Path, event: &EventJson) -> Result<Child, String> {
+fn begin(program: &Program, event: &EventJson) -> Result<Child, String> {
     let mut line = serde_json::to_string(event).map_err(|error| error.to_string())?;
     line.push('\n');
-    let mut command = Command::new(program);
+    let mut command = Command::new(&program.path);
+    command.env("LEVELHEAD_ARRAY", &program.uuid);
     command.stdin(Stdio::piped()).stdout(Stdio::null());
     let mut child = command.spawn().map_err(|error| error.to_string())?;
     if let Some(mut stdin) = child.stdin.take() {
@@ -207,20 +219,21 @@ mod tests {
     use super::*;
 
     fn told(number: u64, event: Event) -> NumberedEvent {
-        NumberedEvent { number, at: levelhead_units::Instant::ZERO, event, lost: None }
+        let (at, time) = (levelhead_units::Instant::ZERO, std::time::SystemTime::UNIX_EPOCH);
+        NumberedEvent { number, at, time, event, lost: None }
     }
 
     #[test]
     fn each_event_runs_the_program_once_with_its_facts_on_standard_input() {
         let folder = tempfile::TempDir::new().unwrap();
         let (program, out) = (folder.path().join("note"), folder.path().join("out"));
-        let script = format!("#!/bin/sh\ncat >> {}\n", out.display());
+        let script = format!("#!/bin/sh\nsed s/^/$LEVELHEAD_ARRAY/ >> {}\n", out.display());
         std::fs::write(&program, script).unwrap();
         std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
         let (sender, sentences) = std::sync::mpsc::channel();
         let tell: Tell =
             Box::new(move |priority, sentence| drop(sender.send((priority, sentence.to_owned()))));
-        let Listener { on_event, outbox } = listen(Some(program), tell).unwrap();
+        let Listener { on_event, outbox } = listen(Some(program), "a-b", tell).unwrap();
         on_event(&told(7, Event::Lost { drive: DriveIdx::new(3), why: Why::Failed }));
         on_event(&told(8, Event::Array(ArrayEvent::Stopped(Ending::Clean))));
         assert_eq!(sentences.recv().unwrap(), (Priority::Warning, "drive 3 has failed".to_owned()));
@@ -240,7 +253,7 @@ mod tests {
         };
         lines.sort_unstable();
         let values: Vec<serde_json::Value> =
-            lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+            lines.iter().map(|line| serde_json::from_str(&line["a-b".len()..]).unwrap()).collect();
         assert_eq!((&values[0]["event"], &values[0]["drive"]), (&"lost".into(), &3.into()));
         assert_eq!((&values[0]["number"], &values[1]["number"]), (&7.into(), &8.into()));
         assert_eq!(values[1]["event"], "stopped");
@@ -251,7 +264,7 @@ mod tests {
         let (sender, sentences) = std::sync::mpsc::channel();
         let tell: Tell =
             Box::new(move |priority, sentence| drop(sender.send((priority, sentence.to_owned()))));
-        let Listener { on_event, outbox } = listen(Some("/nowhere/note".into()), tell).unwrap();
+        let Listener { on_event, outbox } = listen(Some("/nowhere/note".into()), "", tell).unwrap();
         on_event(&told(1, Event::Array(ArrayEvent::ResyncDone)));
         outbox.close();
         let said: Vec<(Priority, String)> = sentences.iter().take(2).collect();
@@ -272,7 +285,7 @@ mod tests {
         std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
         let (sender, sentences) = std::sync::mpsc::channel();
         let tell: Tell = Box::new(move |_, sentence| drop(sender.send(sentence.to_owned())));
-        let Listener { on_event, outbox } = listen(Some(program), tell).unwrap();
+        let Listener { on_event, outbox } = listen(Some(program), "", tell).unwrap();
         for number in 1..=EVENTS {
             on_event(&told(number, Event::Array(ArrayEvent::ResyncDone)));
         }
@@ -287,7 +300,7 @@ mod tests {
         let pids = std::fs::read_to_string(&out).unwrap();
         assert_eq!(pids.lines().count(), RUNNING_MAX);
         for pid in pids.lines() {
-            assert!(!Path::new("/proc").join(pid).exists(), "{pid} runs on");
+            assert!(!std::path::Path::new("/proc").join(pid).exists(), "{pid} runs on");
         }
     }
 }

@@ -134,7 +134,7 @@ fn is_early(error: &io::Error) -> bool {
 
 impl Show for EventJson {
     fn text(&self) -> String {
-        self.sentence()
+        self.line()
     }
 
     /// One line: there are many.

@@ -222,7 +222,7 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
     let metrics = metrics.map_err(AppError::usage)?;
     let members: Vec<MemberSpec> = assembled.drives().into_iter().flatten().cloned().collect();
     let (uuid, devices) = (assembled.uuid().to_string(), Devices::of(&members));
-    let listening = events::listen(ask.on_event.clone(), tell)?;
+    let listening = events::listen(ask.on_event.clone(), &uuid, tell)?;
     // The first event comes before the first command.
     let (begun, pass_on) = (Mutex::new(Some(begun)), listening.on_event);
     let on_event = move |event: &NumberedEvent| {

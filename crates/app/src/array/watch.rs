@@ -239,7 +239,7 @@ impl Show for View {
         text.push_str(&now.failures());
         let hidden = now.events.len().saturating_sub(EVENTS_SHOWN);
         for event in &now.events[hidden..] {
-            text.push_str(&format!("{}\n", event.sentence()));
+            text.push_str(&format!("{}\n", event.line()));
         }
         text
     }

@@ -271,6 +271,12 @@ impl Core {
         }
     }
 
+    /// Whether a command of this drive waits for another attempt, or is at it.
+    pub(crate) fn has_refused(&self, drive: DriveIdx) -> bool {
+        let mut all = self.subs.iter().map(|(_, state)| state);
+        all.any(|state| state.drive == drive && state.is_refused && !state.is_orphan)
+    }
+
     /// What a command is for, and its drive.
     pub(crate) fn whose(&self, sub: SubId) -> Option<(Purpose, DriveIdx)> {
         self.subs.get(sub).map(|state| (state.purpose, state.drive))

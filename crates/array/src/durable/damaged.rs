@@ -227,7 +227,7 @@ impl std::error::Error for ListingError {}
 pub enum ListCopy {
     /// No list, or one that was cut off when it was written.
     Nothing,
-    /// The drive does not give it, or it cannot be understood.
+    /// The drive does not give it, it cannot be understood, or it is not what was written.
     Unreadable,
     /// A whole list.
     Read(Box<Listing>),
@@ -352,15 +352,23 @@ pub(super) fn find(
     mut read: impl FnMut(Extent) -> Option<Vec<u8>>,
 ) -> [ListCopy; 2] {
     let Some(place) = place else { return [ListCopy::Nothing, ListCopy::Nothing] };
-    slots(place).map(|slot| {
+    // Nothing for one whose checksum is wrong.
+    let copies = slots(place).map(|slot| {
         let at = |extent: Extent| Extent::new(slot + (extent.lba - Lba::ZERO), extent.sectors);
         match Listing::decode(|extent| read(at(extent)).ok_or(())) {
-            Err(()) => ListCopy::Unreadable,
-            Ok(Ok(listing)) => ListCopy::Read(Box::new(listing)),
-            Ok(Err(ListingError::Absent | ListingError::Checksum)) => ListCopy::Nothing,
-            Ok(Err(ListingError::Version { .. } | ListingError::Contents)) => ListCopy::Unreadable,
+            Err(()) => Some(ListCopy::Unreadable),
+            Ok(Ok(listing)) => Some(ListCopy::Read(Box::new(listing))),
+            Ok(Err(ListingError::Absent)) => Some(ListCopy::Nothing),
+            Ok(Err(ListingError::Checksum)) => None,
+            Ok(Err(ListingError::Version { .. } | ListingError::Contents)) => {
+                Some(ListCopy::Unreadable)
+            }
         }
-    })
+    });
+    // The second slot is written while the first one holds a list (Y3 of the copies), so that no two are cut off.
+    let is_rot = copies.iter().all(Option::is_none);
+    let torn = if is_rot { ListCopy::Unreadable } else { ListCopy::Nothing };
+    copies.map(|copy| copy.unwrap_or_else(|| torn.clone()))
 }
 
 fn range_sectors(count: usize) -> Sectors {

@@ -54,6 +54,11 @@ impl Array {
         self.ledger.as_ref().is_none_or(Ledger::is_recorded)
     }
 
+    /// Stripes, from the first on, whose redundancy is valid as enough drives say.
+    pub fn synced_recorded(&self) -> u64 {
+        if self.is_recorded() { self.core.synced_for_good } else { 0 }
+    }
+
     /// What operators have said of the array's own work, and how far that is.
     fn wishes(&self) -> Wishes {
         Wishes { rebuild: self.rebuild_wish(), scrub: self.scrub.mark() }

@@ -319,6 +319,19 @@ impl Spec {
     pub const fn parity(&self) -> Parity {
         self.parity
     }
+
+    /// The array that `text` names, which may leave the number of drives to `drives`: `raid6,chunk=64KiB`.
+    ///
+    /// # Errors
+    ///
+    /// As from text alone.
+    pub fn of_drives(text: &str, drives: usize) -> Result<Self, SpecError> {
+        if text.contains(':') {
+            return text.parse();
+        }
+        let (family, options) = text.split_at(text.find(',').unwrap_or(text.len()));
+        format!("{family}:{drives}{options}").parse()
+    }
 }
 
 impl fmt::Display for Spec {
@@ -527,6 +540,26 @@ mod tests {
             ("raid5:5,journals=-1", "'-1' in 'journals=-1' is no number"),
         ] {
             let error = text.parse::<Spec>().unwrap_err().to_string();
+            assert!(error.contains(sentence), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn number_of_drives_may_be_left_to_those_that_are_named() {
+        for (text, drives, whole) in [
+            ("raid6", 6, "raid6:4+2"),
+            ("raid1", 2, "raid1:2"),
+            ("raid5,chunk=8KiB", 3, "raid5:2+1,chunk=8KiB"),
+            ("raid6:6+2", 3, "raid6:6+2"),
+        ] {
+            assert_eq!(Spec::of_drives(text, drives), whole.parse(), "{text}");
+        }
+        for (text, sentence) in [
+            ("raid6", "raid6 needs at least 4 drives, got 3"),
+            ("eraid", "expected DATA+REDUNDANT drives"),
+            ("raid7", "'raid7' is no array"),
+        ] {
+            let error = Spec::of_drives(text, 3).unwrap_err().to_string();
             assert!(error.contains(sentence), "{text}: {error}");
         }
     }

@@ -56,8 +56,9 @@ pub(crate) enum Options {
 
 #[derive(Args)]
 pub(crate) struct CreateArgs {
-    /// The array, as in eraid:5+1,e=2,chunk=8KiB, raid6:6+2,chunk=64KiB, raid1:2 or raid10:4
-    array: Spec,
+    /// The array: raid0, raid1, raid10, raid4, raid5 or raid6 of all the drives named, or with data and redundant drives, as in
+    /// raid6:6+2,chunk=64KiB or eraid:5+1,e=2,chunk=8KiB
+    array: String,
     /// The drives in order: paths, emu:PATH?profile=nearline-2tb&size=1GiB&retry-rate=2%, or NBD exports:
     /// nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH, or nbds and &tls-certificates=DIR
     #[arg(required = true)]
@@ -448,7 +449,8 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             let CreateArgs { array, members, assume_clean, dry_run, force, journal } = args;
             let JournalChoice { journaling, drives: journals } = journal;
             let options = CreateOptions { assume_clean, dry_run, force, journal: journaling };
-            output.print(&create(&Create { spec: array, members, journals, options })?)
+            let spec = Spec::of_drives(&array, members.len()).map_err(AppError::usage)?;
+            output.print(&create(&Create { spec, members, journals, options })?)
         }
         Options::List(ListArgs { folders }) => {
             let listed = list(&folders)?;

@@ -4,6 +4,7 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
+use std::thread;
 
 use levelhead_block::Durability;
 use levelhead_nbd::{Client, Endpoint};
@@ -191,6 +192,39 @@ fn drive_that_fails_a_fifth_of_its_reads_is_read_around() {
 }
 
 #[test]
+fn array_is_unhealthy_for_as_long_as_the_machine_of_a_drive_has_no_room() {
+    if !is_there("nbdkit") {
+        return;
+    }
+    let trigger = tempfile::tempdir().unwrap();
+    let file = trigger.path().join("full");
+    let when = format!("error-file={}", file.display());
+    let more = ["--filter=error", "error-pwrite=ENOSPC", "error-pwrite-rate=100%", &when];
+    let mut bench = Bench::new(&more);
+    let serving = bench.serve(&[]);
+    let check = || levelhead(&["array", "status", serving.control(), "--check"]);
+    wait_until("it is healthy", || check().code == Some(0));
+    std::fs::write(&file, "").unwrap();
+    let client = connect(&bench.socket());
+    thread::scope(|scope| {
+        let first = &bench.model[..1 << 20];
+        scope.spawn(|| client.write_at(Bytes::new(0), first, Durability::Durable).unwrap());
+        let mut checked = check();
+        wait_until("it is degraded", || {
+            checked = check();
+            checked.code == Some(1)
+        });
+        let sentence =
+            "drive 1: its machine refuses its commands: the NBD server answered: No space";
+        assert!(checked.err.contains(sentence), "{checked:?}");
+        std::fs::remove_file(&file).unwrap();
+    });
+    wait_until("it is healthy again", || check().code == Some(0));
+    bench.check();
+    serving.stop();
+}
+
+#[test]
 fn drive_that_takes_long_for_each_read_sits_out_and_what_is_read_is_right() {
     if !is_there("nbdkit") {
         return;
@@ -274,7 +308,7 @@ fn killed_server_that_comes_back_in_time_is_the_same_drive() {
     let client = connect(&bench.socket());
     for round in 0..3 {
         let mut model = std::mem::take(&mut bench.model);
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             let (client, model) = (&client, &mut model);
             let writer = scope.spawn(move || scribble(client, model, 20 + round));
             bench.servers[1].kill();

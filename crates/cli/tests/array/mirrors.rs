@@ -118,6 +118,8 @@ fn shapes_that_no_mirror_has_are_refused() {
         let refused = levelhead(&[&["array", "create", array][..], &refs(&drives)].concat());
         assert!(refused.refusal().contains(sentence), "{array}: {}", refused.refusal());
     }
-    let dry = [&["array", "create", "raid1:2", "--dry-run", "--json"][..], &refs(&drives)].concat();
-    assert_eq!(levelhead(&dry).json()["array"], json!("raid1:2,chunk=64KiB"));
+    for array in ["raid1:2", "raid1"] {
+        let dry = [&["array", "create", array, "--dry-run", "--json"][..], &refs(&drives)].concat();
+        assert_eq!(levelhead(&dry).json()["array"], json!("raid1:2,chunk=64KiB"));
+    }
 }

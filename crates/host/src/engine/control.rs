@@ -228,7 +228,7 @@ impl Engine {
                 state,
                 is_open: seat.backend.is_some(),
                 failure,
-                refusal: seat.work.refusal().map(str::to_owned),
+                refusal: seat.refusal(drive, array).map(str::to_owned),
                 queue_len,
                 inside: seat.work.inside(),
                 counters: seat.work.counters(now),

@@ -43,6 +43,8 @@ pub struct Image {
     /// Disks with a sector of a journal that has become unreadable since the last recovery was over.
     pub(crate) spoilt: DriveSet,
     pub(crate) doubts: Doubts,
+    /// Stripes, from the first on, of which the array had recorded on enough disks that their redundancy is valid.
+    pub(crate) recorded: u64,
 }
 
 impl Image {

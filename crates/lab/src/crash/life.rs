@@ -38,6 +38,7 @@ impl Run<'_> {
             replaced: Vec::new(),
             spoilt: DriveSet::EMPTY,
             doubts: Doubts::default(),
+            recorded: 0,
         };
         let machine = self.start(image, DriveSet::EMPTY)?;
         self.life(machine, 0)
@@ -253,10 +254,14 @@ impl Run<'_> {
             let is_in_part = is_mirror && !is_all_valid(shown) && !gone.is_empty();
             shown.assembly.doubt.is_some() || is_in_part
         };
+        // On enough disks, so that whichever are missing that the array survives, one says it.
+        let is_recorded = image.recorded == stripes;
+        let doubted =
+            || Err("all redundancy is valid for good, and the array doubts it".to_owned());
         if is_in_doubt(&known) {
             // A disk was lost when all redundancy was valid, before that was recorded.
             self.tally.doubts += 1;
-            return Ok(());
+            return if is_recorded { doubted() } else { Ok(()) };
         }
         // Disks with old data are shown as often as not; the array must leave them out.
         let mut hidden = if self.rng.below(2) == 0 { gone } else { image.dead };
@@ -267,7 +272,7 @@ impl Run<'_> {
         if is_in_doubt(&shown) {
             // That all redundancy is valid is recorded on a disk alone that is being filled and is not shown.
             self.tally.doubts += 1;
-            return Ok(());
+            return if is_recorded { doubted() } else { Ok(()) };
         }
         let is_valid = is_all_valid(&shown);
         while is_valid
@@ -280,6 +285,9 @@ impl Run<'_> {
             }
             let later = assemble(&image.disks, hidden.with(drive), image.lost)?;
             if later.assembly.doubt.is_some() || !is_all_valid(&later) {
+                if is_recorded {
+                    return doubted();
+                }
                 break; // That all redundancy is valid is recorded on this disk alone.
             }
             (hidden, gone) = (hidden.with(drive), gone.with(drive));

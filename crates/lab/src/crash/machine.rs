@@ -138,6 +138,8 @@ pub struct Machine {
     pub(crate) damaged: u64,
     liar: Liar,
     pub(crate) doubts: Doubts,
+    /// What was recorded of redundancy before this start.
+    recorded: u64,
 }
 
 impl Machine {
@@ -145,7 +147,7 @@ impl Machine {
     pub(crate) fn start(start: Start) -> Result<Self, String> {
         let Start { image, hidden, rules, patience, slow_books, slow_aside, .. } = start;
         let Start { fills, verify, lies, seed, .. } = start;
-        let Image { disks, promise, lost, dead, unfilled, spoilt, doubts, .. } = image;
+        let Image { disks, promise, lost, dead, unfilled, spoilt, doubts, recorded, .. } = image;
         let replaced = Vec::new();
         let Assembled { assembly, returning, .. } = assemble(&disks, hidden, lost)?;
         if let Some(doubt) = assembly.doubt {
@@ -211,6 +213,7 @@ impl Machine {
             damaged: 0,
             liar: Liar::new(lies, seed, assembly.area.clone()),
             doubts,
+            recorded,
         };
         machine.excuse();
         machine.carry_out();
@@ -234,7 +237,8 @@ impl Machine {
         let is_mistaken = |coming: &Coming| coming.has_copy && is_member(&coming.disk);
         assert!(!self.coming.as_ref().is_some_and(is_mistaken), "CP1: it says that it is a member");
         let doubts = self.doubts_now();
-        Image { disks, torn, promise, lost, dead, unfilled, replaced, spoilt, doubts }
+        let recorded = self.recorded.max(self.array.synced_recorded());
+        Image { disks, torn, promise, lost, dead, unfilled, replaced, spoilt, doubts, recorded }
     }
 
     /// What was answered and must not have been.

@@ -18,7 +18,8 @@
 //! - V3. A flush that the server answers with an error is never asked for again: the export is gone.
 //! - V4. A connection is never broken off from here because a server takes its time: it might carry out later
 //!   what it had got, after something newer. A server that closes a connection is believed to be done with it. How
-//!   long a drive is waited for is its array's to decide.
+//!   long a drive is waited for is its array's to decide. For the same reason a client that is left says goodbye when
+//!   its last command has ended: servers may close a connection at that while they still write.
 //! - V5. The next connection begins when every command of the last one has ended, so that nothing is written again
 //!   while something newer is on its way.
 
@@ -67,6 +68,8 @@ struct Shared {
 
 struct State {
     link: Link,
+    /// The connection of a client that was left, while commands are inside.
+    emptying: Option<Arc<Client>>,
     /// How many connections there were.
     connection: u64,
     /// Commands under way on the last of them.
@@ -120,6 +123,7 @@ impl LastingClient {
         let first = first_sector(&client).ok().map(|sector| Box::from(sector.as_slice()));
         let state = State {
             link: Link::Up(Arc::new(client)),
+            emptying: None,
             connection: 1,
             inside: 0,
             unflushed: Unflushed::default(),
@@ -183,10 +187,14 @@ impl BlockService for LastingClient {
 
     /// The export is not brought back any more, and nothing is written there again.
     fn leave(&self) {
-        // The connection says goodbye, and the keeper ends by itself.
-        let link = std::mem::replace(&mut self.shared.lock().link, Link::Left);
+        let mut state = self.shared.lock();
+        match std::mem::replace(&mut state.link, Link::Left) {
+            Link::Up(client) if state.inside > 0 => state.emptying = Some(client),
+            // The connection says goodbye.
+            Link::Up(_) | Link::Away(_) | Link::Gone(_) | Link::Left => {}
+        }
+        // The keeper ends by itself.
         self.shared.changed.notify_all();
-        drop(link);
     }
 }
 
@@ -274,6 +282,7 @@ impl Shared {
     fn note_ended(&self, state: &mut State) {
         state.inside = state.inside.checked_sub(1).expect("a command ends once");
         if state.inside == 0 && !matches!(state.link, Link::Up(_)) {
+            state.emptying = None;
             self.changed.notify_all();
         }
     }

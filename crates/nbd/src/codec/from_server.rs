@@ -183,6 +183,11 @@ impl ServerMessage {
     ///
     /// Panics if a text is longer than [`TEXT_MAX`].
     pub fn encode_head(&self, out: &mut Vec<u8>) {
+        self.encode_head_of(self.payload().map_or(0, Payload::len), out);
+    }
+
+    /// The same where the payload has this many bytes, more of which follow in other ways.
+    pub(crate) fn encode_head_of(&self, payload_len: usize, out: &mut Vec<u8>) {
         match self {
             Self::Greeting(flags) => {
                 out.put_u64(SERVER_MAGIC);
@@ -221,7 +226,7 @@ impl ServerMessage {
                 });
                 out.put_u16(kind);
                 out.put_u64(cookie.get());
-                out.put_u32(length(data.len() + self.payload().map_or(0, Payload::len)));
+                out.put_u32(length(data.len() + payload_len));
                 out.extend_from_slice(&data);
             }
         }

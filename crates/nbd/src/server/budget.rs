@@ -1,7 +1,7 @@
 //! A bound on the bytes that all connections of a server have in flight together.
 //!
 //! ```text
-//!   bytes_max   [ shared by all, in the order of asking      | floor | floor | floor | .. ]
+//!   bytes_max   [ shared by all                              | floor | floor | floor | .. ]
 //!                                                              one for each connection
 //! ```
 //!
@@ -11,14 +11,15 @@
 //!
 //! - B1. At most `bytes_max` bytes are taken; more only by a single request that is larger than all that is
 //!   shared, while no other has any of that.
-//! - B2. A request for which its connection's floor has room never waits for other connections. The others
-//!   take from what is shared in the order in which they ask, so that small ones do not pass a large one again
-//!   and again. A connection asks for one request at a time, so connections take turns. A request without bytes
-//!   does not ask.
-//! - B3. While one request waits for what is shared, the socket of a client is shut down that has kept some of
-//!   it for `hold_max`, or for `stall_max` without taking a byte of its answers, or sending one of its write:
-//!   everything that it holds is given back.
-//! - B4. After [`Budget::close`] no request waits.
+//! - B2. Only a write that is larger than its connection's floor waits for other connections: in the order in which
+//!   they ask, so that small ones do not pass a large one again and again. A connection asks for one request at a
+//!   time, so connections take turns. All others take what is shared if there is some at once, and use the floor
+//!   otherwise: a read that is larger goes through it [piece by piece](super::pieces). A request without bytes does
+//!   not ask.
+//! - B3. When a request does not find room in what is shared, and while one waits for it or for its connection's own
+//!   bytes, the socket of a client is shut down that has kept some of what is shared for `hold_max`, or for `stall_max`
+//!   without taking a byte of its answers, or sending one of its write: everything that it holds is given back.
+//! - B4. After [`Budget::close`] no request waits for other connections.
 //!
 //! A request that holds its bytes asks for nothing more, so requests never wait for each other in a
 //! circle. What the device below takes is not limited here: a device that does not answer keeps the
@@ -114,7 +115,7 @@ impl Budget {
         Arc::new(Self { shared, floor, stall_max, hold_max, holders, since })
     }
 
-    /// Lets no request wait any more.
+    /// Lets no request wait for other connections any more.
     pub(super) fn close(&self) {
         self.shared.close();
     }
@@ -155,19 +156,55 @@ impl Account {
         Arc::new(Self { budget, socket, floor, sent, taken, is_ended: AtomicBool::new(false) })
     }
 
+    /// The most bytes of a request that never waits for other connections.
+    pub(super) fn floor(&self) -> usize {
+        self.budget.floor
+    }
+
     /// Waits until `bytes` bytes can be had for a request: the bytes, held by the service, or nothing if the
     /// budget is closed, or the client was disconnected meanwhile.
     pub(super) fn take(self: &Arc<Self>, bytes: usize) -> Option<Share> {
-        let (account, weight) = (Arc::clone(self), Weight::request(bytes as u64));
+        if let Some(share) = self.take_at_once(bytes) {
+            return Some(share);
+        }
+        let Budget { shared, floor, stall_max, .. } = &*self.budget;
+        if bytes <= *floor {
+            return self.take_own(bytes);
+        }
+        let watch = || self.budget.end_overdue();
+        let weight = Weight::request(bytes as u64);
+        let bytes = shared.enter_watching(weight, Class::Read, *stall_max / LOOKS, watch)?;
+        self.share(bytes)
+    }
+
+    /// The bytes if there is room now.
+    pub(super) fn take_at_once(self: &Arc<Self>, bytes: usize) -> Option<Share> {
+        let weight = Weight::request(bytes as u64);
         if bytes <= self.budget.floor
             && let Some(bytes) = self.floor.enter_at_once(weight, Class::Read)
         {
-            return Some(Share { account, holder: None, _bytes: bytes });
+            return Some(Share { account: Arc::clone(self), holder: None, _bytes: bytes });
         }
-        let Budget { shared, stall_max, .. } = &*self.budget;
+        match self.budget.shared.enter_at_once(weight, Class::Read) {
+            Some(bytes) => self.share(bytes),
+            None => {
+                self.budget.end_overdue();
+                None
+            }
+        }
+    }
+
+    /// Waits for bytes of the connection's own. Of more than these there is only one request at a time.
+    pub(super) fn take_own(self: &Arc<Self>, bytes: usize) -> Option<Share> {
+        let weight = Weight::request(bytes as u64);
         let watch = || self.budget.end_overdue();
-        let pause = *stall_max / LOOKS;
-        let bytes = shared.enter_watching(weight, Class::Read, pause, watch)?;
+        let pause = self.budget.stall_max / LOOKS;
+        let bytes = self.floor.enter_watching(weight, Class::Read, pause, watch)?;
+        Some(Share { account: Arc::clone(self), holder: None, _bytes: bytes })
+    }
+
+    /// These bytes of what is shared.
+    fn share(self: &Arc<Self>, bytes: Permit) -> Option<Share> {
         if self.is_ended.load(Ordering::Relaxed) {
             return None;
         }
@@ -177,7 +214,7 @@ impl Account {
         let holder = Holder { account: Arc::clone(self), held_by: HeldBy::Service };
         holders.holders.insert(number, holder);
         drop(holders);
-        Some(Share { account, holder: Some(number), _bytes: bytes })
+        Some(Share { account: Arc::clone(self), holder: Some(number), _bytes: bytes })
     }
 
     /// The client has sent something.
@@ -275,15 +312,17 @@ mod tests {
         let own = [one.take(sectors(8)).unwrap(), other.take(sectors(3)).unwrap()];
         let own_too = other.take(sectors(5)).unwrap();
         assert_eq!(budget.shared.inside(), Weight::request(sectors(1_000) as u64));
+        assert!(other.take_at_once(sectors(1)).is_none());
         thread::scope(|scope| {
             let waiting = scope.spawn(|| other.take(sectors(1)).map(drop));
-            while budget.shared.waiting() == 0 {
+            while other.floor.waiting() == 0 {
                 thread::yield_now();
             }
-            drop(all);
-            assert!(waiting.join().unwrap().is_some());
+            drop(own_too);
+            assert!(waiting.join().unwrap().is_some(), "it waits for its own alone");
         });
-        drop((own, own_too));
+        assert_eq!(budget.shared.inside(), Weight::request(sectors(1_000) as u64));
+        drop((own, all));
         assert_eq!(budget.shared.inside(), Weight::default());
     }
 

@@ -154,7 +154,7 @@ fn receive(
 }
 
 /// A request that must still be answered.
-struct Pending {
+pub(super) struct Pending {
     cookie: Cookie,
     replies: Replies,
     /// Where it begins, if clients understand being told where it failed.
@@ -199,7 +199,7 @@ impl Pending {
         self.send(ServerMessage::Chunk { cookie, position: ChunkPosition::Last, chunk });
     }
 
-    fn fail(self, Failure { error, message, offset }: Failure) {
+    pub(super) fn fail(self, Failure { error, message, offset }: Failure) {
         let cookie = self.cookie;
         // The first bad sector may begin before the first byte that was asked for.
         let offset = self.start.and_then(|start| offset.map(|bad| bad.max(start)));
@@ -221,11 +221,11 @@ impl Pending {
     }
 }
 
-struct Reader<'a> {
-    agreed: Agreed,
-    export: &'a Arc<LiveExport>,
-    connection: &'a Connection,
-    answers: Sender,
+pub(super) struct Reader<'a> {
+    pub(super) agreed: Agreed,
+    pub(super) export: &'a Arc<LiveExport>,
+    pub(super) connection: &'a Connection,
+    pub(super) answers: Sender,
 }
 
 impl Reader<'_> {
@@ -283,11 +283,19 @@ impl Reader<'_> {
             Ok(Task::Bare(bare)) => bare.bytes_held(),
             Ok(Task::Flush | Task::Nothing | Task::Status { .. }) | Err(_) => 0,
         };
-        let Some(permit) = permit.or_else(|| self.connection.in_flight.enter(bytes)) else {
-            return Next::Leave;
+        self.connection.counts.requests.fetch_add(1, Ordering::Relaxed);
+        let in_flight = &self.connection.in_flight;
+        let is_read = matches!(task, Ok(Task::Read { .. }));
+        let is_long_read = is_read && bytes > in_flight.account().floor();
+        let permit = match permit {
+            Some(permit) => Some(permit),
+            None if is_long_read => in_flight.enter_at_once(bytes),
+            None => in_flight.enter(bytes),
+        };
+        let Some(permit) = permit else {
+            return if is_long_read { self.read_in_pieces(header) } else { Next::Leave };
         };
         permit.received();
-        self.connection.counts.requests.fetch_add(1, Ordering::Relaxed);
         let pending = self.pending(header, permit);
         match task {
             Err(failure) => pending.fail(failure),
@@ -317,7 +325,7 @@ impl Reader<'_> {
     }
 
     /// The request of `header`, to be answered.
-    fn pending(&self, header: &RequestHeader, permit: Permit) -> Pending {
+    pub(super) fn pending(&self, header: &RequestHeader, permit: Permit) -> Pending {
         let (cookie, replies) = (header.cookie, self.agreed.replies);
         let start = match header.kind {
             CommandKind::Read | CommandKind::Write => Some(header.offset),
@@ -352,7 +360,7 @@ impl Reader<'_> {
 
 /// Whether a client stays.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
+pub(super) enum Next {
     Stay,
     Leave,
 }

@@ -37,10 +37,29 @@ impl InFlight {
     /// Waits until there is room for a request of `bytes` bytes, here and in the budget. Nothing if
     /// the budget has been closed, or the client was disconnected.
     pub(super) fn enter(&self, bytes: usize) -> Option<Permit> {
+        self.enter_with(bytes, |account| account.take(bytes))
+    }
+
+    /// The same, where the budget has to have room now.
+    pub(super) fn enter_at_once(&self, bytes: usize) -> Option<Permit> {
+        self.enter_with(bytes, |account| account.take_at_once(bytes))
+    }
+
+    /// The same for bytes of the connection's own.
+    pub(super) fn enter_own(&self, bytes: usize) -> Option<Permit> {
+        self.enter_with(bytes, |account| account.take_own(bytes))
+    }
+
+    fn enter_with(
+        &self,
+        bytes: usize,
+        take: impl FnOnce(&Arc<Account>) -> Option<Share>,
+    ) -> Option<Permit> {
         let weight = Weight::request(bytes as u64);
         let place = self.places.enter(weight, Class::Read)?;
+        let share = if bytes == 0 { None } else { Some(take(&self.account)?) };
+        // One that waits for its client to take other answers is not the service's yet.
         let unanswered = Some(self.unanswered.force(weight, Class::Read));
-        let share = if bytes == 0 { None } else { Some(self.account.take(bytes)?) };
         Some(Permit { unanswered, share, _place: place })
     }
 

@@ -28,6 +28,7 @@ mod in_flight;
 mod locks;
 mod negotiation;
 mod outbox;
+mod pieces;
 mod roll;
 mod task;
 mod turns;

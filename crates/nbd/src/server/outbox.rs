@@ -274,7 +274,12 @@ impl Sender {
     pub(super) fn send(&self, message: ServerMessage, permit: Permit) {
         let mut head = Vec::with_capacity(HEAD_USUAL);
         message.encode_head(&mut head);
-        self.0.send(Outgoing { head, data: message.into_payload(), sent: 0, permit });
+        self.send_part(head, message.into_payload(), permit);
+    }
+
+    /// The same for a part of a message, a head that is encoded and data that follow it.
+    pub(super) fn send_part(&self, head: Vec<u8>, data: Option<Payload>, permit: Permit) {
+        self.0.send(Outgoing { head, data, sent: 0, permit });
     }
 }
 

@@ -1,8 +1,12 @@
 //! A client whose server goes away and comes back: what is refused meanwhile, and what is there afterwards.
 
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+use std::{io, thread};
 
 use levelhead_block::adapter::Waiting;
 use levelhead_block::conformance::{SuiteSettings, check_service};
@@ -219,13 +223,58 @@ fn client_that_was_left_writes_nothing_again() {
     let server = serve(folder.path(), disk.clone());
     wait_for_return(&kept);
     // The other one would have been back as soon: both have waited as long.
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    thread::sleep(Duration::from_millis(500));
     assert_eq!(disk.counts()[0], before + 1, "the one that is kept has written again");
     assert_eq!(run(&left, Request::bare(Command::Flush)).outcome, Outcome::Gone);
     server.stop();
 }
 
 /// 64 MiB in all, and no one asks for a flush.
+/// Passes on what a client says at `at`, and what the server at `to` answers. Counts the clients that have closed.
+fn pass_on(at: &Path, to: &Path) -> Arc<AtomicUsize> {
+    let (listener, to) = (UnixListener::bind(at).unwrap(), to.to_owned());
+    let closed = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&closed);
+    thread::spawn(move || {
+        let (client, _) = listener.accept().unwrap();
+        let server = UnixStream::connect(to).unwrap();
+        let [mut from_server, mut to_client] = [&server, &client].map(|it| it.try_clone().unwrap());
+        thread::spawn(move || drop(io::copy(&mut from_server, &mut to_client)));
+        drop(io::copy(&mut &client, &mut &server));
+        count.fetch_add(1, Ordering::SeqCst);
+        drop(server.shutdown(Shutdown::Write));
+    });
+    closed
+}
+
+#[test]
+fn client_that_was_left_says_goodbye_when_its_last_command_has_ended() {
+    let (served, held) = Served::held(64);
+    let folder = TempDir::new().unwrap();
+    let closed = pass_on(&folder.path().join("nbd.sock"), &served.path());
+    let client = thread::scope(|scope| {
+        // It looks at the first sector.
+        scope.spawn(|| {
+            wait_until("the read has come", || held.seen() == 1);
+            held.release_last();
+        });
+        open(folder.path())
+    });
+    let (sender, ended) = mpsc::channel();
+    let done = move |reply| sender.send(reply).unwrap();
+    client.submit(write(1, 7, Durability::Durable), Box::new(done));
+    wait_until("it is in the device", || held.seen() == 2);
+    client.leave();
+    // Long enough for one that says goodbye at once.
+    for _ in 0..100 {
+        assert_eq!(closed.load(Ordering::SeqCst), 0, "a command is inside");
+        thread::sleep(Duration::from_millis(1));
+    }
+    held.open();
+    assert!(ended.recv().unwrap().outcome.is_good());
+    wait_until("it says goodbye", || closed.load(Ordering::SeqCst) == 1);
+}
+
 #[test]
 fn what_is_kept_is_limited_by_flushes_of_its_own() {
     const COUNT: u64 = 64;

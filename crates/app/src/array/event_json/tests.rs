@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use levelhead_array::{DriveEvent, Flaw, Promise, ResyncProgress, ScrubProgress, ScrubState};
 use levelhead_host::LostMember;
 use levelhead_units::{Extent, Instant, Lba, Sectors};
@@ -6,7 +8,8 @@ use serde_json::{Value, json};
 use super::*;
 
 fn told(event: Event, lost: Option<LostMember>) -> NumberedEvent {
-    NumberedEvent { number: 7, at: Instant::from_nanos(1_234_567_890), event, lost }
+    let (at, time) = (Instant::from_nanos(1_234_567_890), SystemTime::UNIX_EPOCH);
+    NumberedEvent { number: 7, at, time, event, lost }
 }
 
 /// Every shape of an event, its priority, its own fields, and its sentence.
@@ -85,7 +88,7 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
         ),
         (
             lost(Why::ByHand, None),
-            Warning,
+            Notice,
             json!({ "drive": 2, "why": "by-hand", "member": "d2.img", "reason": null }),
             "drive 2, d2.img, is lost: an operator wanted it",
         ),
@@ -331,9 +334,23 @@ fn every_event_has_its_fields_its_sentence_and_its_priority() {
         assert_eq!(Priority::from(told.event), priority, "{told:?}");
         let event = EventJson::from(&told);
         assert_eq!(event.sentence(), sentence);
-        let mut expected = json!({ "number": 7, "event": told.event.name(), "at_seconds": 1.235 });
+        let (name, time) = (told.event.name(), "1970-01-01T00:00:00Z");
+        let mut expected = json!({ "number": 7, "event": name, "time": time, "at_seconds": 1.235 });
         expected.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
         assert_eq!(serde_json::to_value(&event).unwrap(), expected);
+    }
+}
+
+#[test]
+fn times_are_those_of_the_calendar() {
+    for (seconds, expected) in [
+        (951_782_399, "2000-02-28T23:59:59Z"),
+        (951_782_400, "2000-02-29T00:00:00Z"),
+        (951_868_800, "2000-03-01T00:00:00Z"),
+        (1_735_689_599, "2024-12-31T23:59:59Z"),
+        (4_107_542_400, "2100-03-01T00:00:00Z"),
+    ] {
+        assert_eq!(utc(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)), expected);
     }
 }
 

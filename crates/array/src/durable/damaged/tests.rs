@@ -182,3 +182,24 @@ fn list_that_says_what_cannot_be_is_refused() {
     let version = wrong(|header, _| header[at::VERSION] = 9);
     assert_eq!(version, Err(ListingError::Version { version: 9 }));
 }
+
+/// Only one slot is written at a time, and the other one holds a list then.
+#[test]
+fn one_slot_with_a_wrong_checksum_was_cut_off_and_two_are_not_what_was_written() {
+    let whole = listing().encode();
+    let mut wrong = whole.clone();
+    wrong[SECTOR_SIZE] ^= 1;
+    let absent = vec![0; whole.len()];
+    let found = |slots: [&Vec<u8>; 2]| {
+        find(Some(extent(0, DAMAGED_PLACE.get())), |extent| {
+            let at = extent.lba.get() as usize;
+            let (slot, first) = (slots[at / SLOT.as_usize()], at % SLOT.as_usize());
+            Some(slot[first * SECTOR_SIZE..][..extent.sectors.as_usize() * SECTOR_SIZE].to_vec())
+        })
+    };
+    let read = ListCopy::Read(Box::new(listing()));
+    assert_eq!(found([&whole, &wrong]), [read.clone(), ListCopy::Nothing]);
+    assert_eq!(found([&wrong, &whole]), [ListCopy::Nothing, read]);
+    assert_eq!(found([&wrong, &absent]), [ListCopy::Nothing, ListCopy::Nothing]);
+    assert_eq!(found([&wrong, &wrong]), [ListCopy::Unreadable, ListCopy::Unreadable]);
+}
