@@ -267,6 +267,7 @@ mod tests {
         let mut shares = shares(WIDE);
         shares[1].drive.queued = 90.0;
         assert!(decide(&shares, 1).aside.is_empty());
+        shares[1].drive.queued = 3.0;
         set_pace(&mut shares[3], 0.060);
         assert_eq!(decide(&shares, 1).aside, DriveSet::EMPTY.with(DriveIdx::new(3)));
         set_pace(&mut shares[4], 0.090);
@@ -325,15 +326,15 @@ mod tests {
             slow(&View { sat_out: only(out), by_hand, ..view(shares, spare) })
         };
         let none = DriveSet::EMPTY;
-        set_pace(&mut shares[2], 0.030);
+        set_pace(&mut shares[2], 0.090);
         shares[2].drive.queued = 0.0;
         assert_eq!(slow_of(&shares, 1, none), only(out), "no other is in trouble");
-        set_pace(&mut shares[4], 0.060);
+        set_pace(&mut shares[4], 0.180);
         assert_eq!(slow_of(&shares, 1, none), only(other));
         assert_eq!(slow_of(&shares, 2, none), only(out).with(other));
         assert_eq!(slow_of(&shares, 1, only(out)), only(out), "an operator wants it so");
         // Both are slow: reads go where the wait is shorter.
-        set_pace(&mut shares[2], 0.060);
+        set_pace(&mut shares[2], 0.180);
         assert_eq!(slow_of(&shares, 1, none), only(other));
         shares[2].drive.queued = 5.0;
         assert_eq!(slow_of(&shares, 1, none), only(out));
