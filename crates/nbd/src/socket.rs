@@ -8,12 +8,14 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, chmod, fchmod};
 use rustix::io::Errno;
 use rustix::net::sockopt::{
     Timeout, set_socket_keepalive, set_socket_send_buffer_size, set_socket_timeout,
-    set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl, socket_peercred,
+    set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl,
 };
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind,
@@ -236,7 +238,8 @@ impl Listener {
         match self {
             Self::Unix { listener, .. } => {
                 let (stream, _) = listener.accept()?;
-                let origin = Origin::Process(socket_peercred(&stream)?.pid.as_raw_pid());
+                // Zero for a process of which this one sees nothing, as across containers: all of these count as one.
+                let origin = Origin::Process(getsockopt(&stream, PeerCredentials)?.pid());
                 let socket = Socket::Unix(stream);
                 socket.widen();
                 Ok((socket, origin))

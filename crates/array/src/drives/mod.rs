@@ -59,6 +59,9 @@ use track::{DriveTrack, Work};
 /// Reads over which what they found at the drives is averaged.
 const SEEN_MEMORY: f64 = 64.0;
 
+/// What comes within this of the begin of the last command follows it: a track or two.
+const NEXT_MAX: Sectors = Sectors::new(512);
+
 /// The most commands that are saved for reads of whole groups.
 const EXTRA_MAX: f64 = 64.0;
 
@@ -457,6 +460,12 @@ impl Drives {
     /// From where the command begins that a drive was given last to a sector of it.
     pub(crate) fn distance(&self, drive: DriveIdx, lba: Lba) -> Sectors {
         Sectors::new(self.each[drive.as_usize()].asked_last.get().abs_diff(lba.get()))
+    }
+
+    /// Whether a sector comes soon after where that command begins.
+    pub(crate) fn is_next(&self, drive: DriveIdx, lba: Lba) -> bool {
+        let last = self.each[drive.as_usize()].asked_last;
+        (last..last + NEXT_MAX).contains(&lba)
     }
 
     /// Commands at a drive that is there, on average.

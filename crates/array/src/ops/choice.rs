@@ -42,6 +42,8 @@ pub(crate) fn plan(core: &mut Core, now: Instant, fetch: &Fetch, policy: Policy)
 /// Which drives a read under way does without.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slow {
+    /// Drives that are not waited for where retries would do: those of `aside` that sit out or are silent, and all that
+    /// take longer.
     pub(crate) firm: DriveSet,
     pub(crate) aside: DriveSet,
     /// Of how many others the rest of a codeword is asked before retries are made.
@@ -59,12 +61,15 @@ pub(crate) fn slow_now(core: &mut Core, now: Instant, fetch: &Fetch, asked: Driv
         shares.push(Share { idx, drive: core.drives.view(now, idx), wanted });
     }
     let view = view_of(core, among, &shares);
-    let firm = view.sat_out.or(view.by_hand);
     let aside = level::slow(&view);
-    let rest_max = Costs::of(&view, aside).rest_max();
+    let costs = Costs::of(&view, aside);
+    let rest_max = costs.rest_max();
+    let is_dear = |share: &&Share| share.drive.wait() > costs.again();
+    let dear: DriveSet = shares.iter().filter(is_dear).map(|share| share.idx).collect();
+    let firm = view.sat_out.or(view.by_hand).and(aside).or(dear);
     core.shares.give_back(shares);
     core.drives.note_aside(aside);
-    Slow { firm: firm.and(aside), aside, rest_max }
+    Slow { firm, aside, rest_max }
 }
 
 /// The drives that a decision about a read looks at: all that are there, or those with copies of what is read.

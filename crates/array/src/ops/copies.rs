@@ -88,8 +88,9 @@ fn copy(core: &Core, now: Instant, word: &Codeword, drive: DriveIdx) -> Copy {
     let cells = word.usable.iter().map(|copy| core.layout.cell(word.row, copy));
     let lba = cells.filter(|cell| cell.drive == drive).map(|cell| cell.lba).next();
     let distance = lba.map_or(0, |lba| core.drives.distance(drive, lba).get());
-    let size = core.area.size().get();
-    Copy { drive: core.drives.view(now, drive), distance: distance as f64 / size as f64 }
+    let is_next = lba.is_some_and(|lba| core.drives.is_next(drive, lba));
+    let distance = distance as f64 / core.area.size().get() as f64;
+    Copy { drive: core.drives.view(now, drive), distance, is_next }
 }
 
 /// Where copies may differ, and the one that may be read is gone or damaged, the next one may be read.

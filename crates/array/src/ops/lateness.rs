@@ -155,7 +155,8 @@ impl Lateness {
         }
         if is_through && core.layout.spec().is_mirror() {
             // It answers: where the other copy is late, too, it is asked for what it was not asked for before.
-            self.late = self.late.without(DriveSet::EMPTY.with(drive));
+            let only = DriveSet::EMPTY.with(drive);
+            (self.late, self.stuck) = (self.late.without(only), self.stuck.without(only));
         }
     }
 
@@ -188,12 +189,14 @@ impl Lateness {
         self.watch(fetch);
     }
 
-    /// Commands were asked for: sets the deadline to the time when the next drive may be late.
+    /// Commands were asked for: sets the deadline to the time when the next drive may be late, or one that is behind may
+    /// be stuck.
     pub(crate) fn watch(&mut self, fetch: &Fetch) {
         let Measure::Slow { patience, behind } = self.measure else { return };
-        let in_time = fetch.subs.iter().filter(|sub| !self.late.contains(sub.drive));
+        let in_time = fetch.subs.iter().filter(|sub| !self.stuck.contains(sub.drive));
         let late_at = |sub: &Asked| {
-            let behind = behind.filter(|_| sub.asked == self.began);
+            let is_late = self.late.contains(sub.drive);
+            let behind = behind.filter(|_| sub.asked == self.began && !is_late);
             behind.map_or(sub.asked + patience, |behind| behind.min(sub.asked + patience))
         };
         self.deadline = in_time.map(late_at).min();

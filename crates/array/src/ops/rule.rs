@@ -34,7 +34,8 @@ pub(crate) enum Need {
 /// Symbols that are not counted on while the others can do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Doubtful {
-    /// Those of both that are not waited for where retries would do: on drives that sit out, are silent, or stuck.
+    /// Those of both that are not waited for where retries would do: on drives that sit out, are
+    /// silent or stuck, or take longer than retries.
     pub(crate) firm: SymbolSet,
     /// On drives that are set aside: slow, or sitting out.
     pub(crate) aside: SymbolSet,
@@ -82,7 +83,7 @@ impl Rule {
         let need = |without| rule.need(word, without, late);
         let found = match need(aside.or(late)) {
             // What is only behind, or lags as it is, costs less to wait for.
-            Some(Need::Retry(_)) => need(firm),
+            Some(Need::Retry(_)) if need(firm) == Some(Need::Wait) => Some(Need::Wait),
             found => found,
         };
         let found = found.or_else(|| need(late)).or_else(|| need(SymbolSet::EMPTY));

@@ -317,7 +317,7 @@ impl Costs {
     }
 
     /// Reading again with retries.
-    fn again(&self) -> f64 {
+    pub(crate) fn again(&self) -> f64 {
         let ahead = self.queued.min(self.window);
         let others = self.marginal() * self.price;
         self.time(ahead, 1.0) + others + self.at_once()

@@ -37,10 +37,6 @@ use crate::policy::tau::DriveView;
 /// What the largest distance counts, in commands of the fastest copy's drive.
 const FAR: f64 = 2.5;
 
-/// What is nearer than this follows: it has just passed under the head, and comes again after a rotation, for as much as
-/// reading elsewhere takes. A drive that reads ahead has it, but then its pace is that of its memory, too.
-const NEXT: f64 = 1e-5;
-
 /// The least pace, in seconds, so that queues count also where nothing is known of a drive.
 const PACE_MIN: f64 = 1e-6;
 
@@ -50,6 +46,8 @@ pub(crate) struct Copy {
     pub(crate) drive: DriveView,
     /// From what the drive was asked for last, as a share of its size.
     pub(crate) distance: f64,
+    /// Whether it follows that at once.
+    pub(crate) is_next: bool,
 }
 
 /// Which of the copies is expected to be read soonest, of equals the first. There is at least one.
@@ -62,14 +60,14 @@ pub(crate) fn soonest(copies: &[Copy], sectors: u32) -> usize {
 
 /// How long a read from this copy is expected to take, where the fastest drive takes `least` for a command.
 fn expected(copy: &Copy, least: f64, sectors: u32) -> f64 {
-    let Copy { drive, distance } = *copy;
+    let Copy { drive, distance, is_next } = *copy;
     let is_alike = drive.pace_alone <= SLOW_PACE * least;
     // A drive that has several commands to choose from takes less for each.
     let choice = drive.pace.max(PACE_MIN) / drive.pace_alone.max(PACE_MIN);
     let pace = choice * if is_alike { least } else { drive.pace_alone };
     let fails = 1.0 - (1.0 - drive.failure_rate).powi(sectors as i32);
-    // What follows at once has passed under the head, or soon will have.
-    let is_next = distance < NEXT;
+    // What follows at once has just passed under the head, and comes again after a rotation, for as much as reading
+    // elsewhere takes. A drive that reads ahead has it, but then its pace is that of its memory, too.
     let far = if is_next { least } else { FAR * least * distance.min(1.0).sqrt() };
     (drive.queued + 1.0) * pace + far + drive.excess + fails * drive.wait()
 }
@@ -80,7 +78,7 @@ mod tests {
 
     fn copy(pace: f64, queued: f64, distance: f64) -> Copy {
         let drive = DriveView { pace, pace_alone: pace, queued, ..DriveView::default() };
-        Copy { drive, distance }
+        Copy { drive, distance, is_next: false }
     }
 
     #[test]
@@ -101,8 +99,10 @@ mod tests {
     #[test]
     fn failing_copies_and_those_slow_now_and_then_are_avoided() {
         let good = copy(0.01, 0.0, 0.4);
-        let excess = Copy { drive: DriveView { excess: 0.02, ..good.drive }, distance: 0.0 };
-        let failing = Copy { drive: DriveView { failure_rate: 0.3, ..good.drive }, distance: 0.2 };
+        let excess =
+            Copy { drive: DriveView { excess: 0.02, ..good.drive }, distance: 0.0, ..good };
+        let failing =
+            Copy { drive: DriveView { failure_rate: 0.3, ..good.drive }, distance: 0.2, ..good };
         assert_eq!(soonest(&[excess, good], 1), 1);
         assert_eq!(soonest(&[failing, good], 4), 1);
     }

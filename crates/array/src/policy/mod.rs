@@ -314,13 +314,18 @@ impl FromStr for Policy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        // It gave drives nothing new for the sake of old requests, or not; now that is never done.
+        let text = if text == "level:no-admission" { "level" } else { text };
         if let Some(percent) = text.strip_prefix("level:extra-reads=") {
             return percent.parse().map(Self::Level);
         }
         let text = if text == "pro-active:paper" { "pro-active" } else { text };
         Self::all().into_iter().find(|policy| policy.to_string() == text).ok_or_else(|| {
             let names: Vec<String> = Self::all().iter().map(Self::to_string).collect();
-            format!("'{text}' is no policy: expected one of {}", names.join(", "))
+            format!(
+                "'{text}' is no policy: expected one of {}, level:extra-reads=P%",
+                names.join(", ")
+            )
         })
     }
 }
@@ -337,6 +342,7 @@ mod tests {
         assert_eq!("pro-active:paper".parse(), Ok(Policy::ProActive(Form::Paper)));
         let level = |percent| Policy::Level(Level { extra_percent: percent });
         assert_eq!("level:extra-reads=25%".parse(), Ok(level(25)));
+        assert_eq!("level:no-admission".parse(), Ok(Policy::DEFAULT));
         assert_eq!("level:extra-reads=5%".parse(), Ok(Policy::DEFAULT));
         assert_eq!(level(100).to_string(), "level:extra-reads=100%");
         for wrong in ["level:extra-reads=", "level:extra-reads=5", "level:extra-reads=1001%"] {

@@ -59,6 +59,8 @@ pub(super) struct Budget {
 #[derive(Default)]
 struct Holders {
     next: u64,
+    /// When [`Budget::look`] is due.
+    next_look: Duration,
     holders: BTreeMap<u64, Holder>,
 }
 
@@ -122,6 +124,22 @@ impl Budget {
 
     fn now(&self) -> Duration {
         self.since.elapsed()
+    }
+
+    /// The same as [`Budget::end_overdue`], if that is due: what is refused room comes often.
+    fn look(&self) {
+        let now = self.now();
+        let is_due = {
+            let mut holders = self.lock();
+            let is_due = holders.next_look <= now;
+            if is_due {
+                holders.next_look = now + self.stall_max / LOOKS;
+            }
+            is_due
+        };
+        if is_due {
+            self.end_overdue();
+        }
     }
 
     /// Shuts down the socket of every client that has held a request for too long (B3).
@@ -188,7 +206,7 @@ impl Account {
         match self.budget.shared.enter_at_once(weight, Class::Read) {
             Some(bytes) => self.share(bytes),
             None => {
-                self.budget.end_overdue();
+                self.budget.look();
                 None
             }
         }
