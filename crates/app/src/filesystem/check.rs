@@ -162,6 +162,8 @@ struct Json {
 struct JsonProblem {
     problem: String,
     repaired: bool,
+    /// Whether its sector cannot be written; something else has what it should hold.
+    unwritable: bool,
 }
 
 impl Show for FilesystemCheck {
@@ -175,6 +177,7 @@ impl Show for FilesystemCheck {
             let fate = match listed.fate {
                 Fate::Left => "",
                 Fate::Repaired => " (repaired)",
+                Fate::Unwritable => " (cannot be written)",
             };
             text.push_str(&format!("{}{fate}\n", listed.problem));
         }
@@ -213,6 +216,7 @@ impl Show for FilesystemCheck {
         let listed = report.listed.iter().map(|listed| JsonProblem {
             problem: listed.problem.to_string(),
             repaired: listed.fate == Fate::Repaired,
+            unwritable: listed.fate == Fate::Unwritable,
         });
         json::pretty(&Json {
             clean: report.is_clean(),

@@ -210,6 +210,7 @@ impl Mender<'_, '_> {
         for lba in geometry.copies_of(lead) {
             self.checker.disk.write(lba, &bytes);
         }
+        self.checker.changed.insert(lead);
         self.has_changed = true;
     }
 

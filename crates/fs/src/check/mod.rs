@@ -40,9 +40,11 @@ mod tests;
 mod trees;
 mod walk;
 
+use std::collections::BTreeSet;
+
 use levelhead_block::BlockDevice;
 use levelhead_erasure::Kernel;
-use levelhead_units::Sectors;
+use levelhead_units::{Lba, Sectors};
 
 pub use self::report::{Fate, LISTED_MAX, List, Listed, Problem, Report};
 
@@ -236,6 +238,7 @@ fn look(
     let has_changed = options.repair == Repair::All && checker.mend();
     if options.repair == Repair::All {
         checker.disk.flush();
+        checker.note_unwritable();
     }
     match checker.disk.trouble() {
         Some(reason) => Err(CannotCheck::Device { reason: reason.to_owned() }),
@@ -287,6 +290,8 @@ struct Checker<'a> {
     /// Whether everything was read that may name sectors or inodes (CK3).
     is_known: bool,
     step: Step,
+    /// Leads of units that were changed.
+    changed: BTreeSet<Lba>,
     /// Where everything lies, if that is wanted.
     surveyed: Option<survey::Found>,
     on_step: &'a mut dyn FnMut(Step),
@@ -306,6 +311,7 @@ impl<'a> Checker<'a> {
             comparing: Comparing::default(),
             wrong: Vec::new(),
             is_known: true,
+            changed: BTreeSet::new(),
             step: Step { units: 0, sectors: 0 },
             surveyed: None,
             superblock,
@@ -324,6 +330,20 @@ impl<'a> Checker<'a> {
         self.check_names();
         self.check_lists();
         self.check_space();
+    }
+
+    /// What could not be written is not repaired; what counts is in other copies, or in its group.
+    fn note_unwritable(&mut self) {
+        let (geometry, unwritable) = (self.superblock.geometry, self.disk.unwritable().clone());
+        self.report.note_unwritable(&unwritable, &geometry);
+        let is_written = |copy: &&Lba| !unwritable.contains(copy);
+        let are_too_few = |lead: &Lba| {
+            let copies = geometry.copies_of(*lead);
+            copies.iter().filter(is_written).count() < copies.len().min(2)
+        };
+        if self.changed.iter().any(are_too_few) {
+            self.disk.note_trouble(Some("too few copies of metadata can be written".to_owned()));
+        }
     }
 
     /// Something is wrong that is not repaired here and now.

@@ -89,6 +89,9 @@ pub(super) fn rewrite(device: &mut dyn BlockDevice, has_changed: bool) -> Result
         disk.write(lba, &superblock.encode());
         disk.flush();
     }
+    if disk.unwritable().len() == superblock.geometry.superblocks().len() {
+        disk.note_trouble(Some("no superblock can be written".to_owned()));
+    }
     match disk.trouble() {
         Some(reason) => Err(CannotCheck::Device { reason: reason.to_owned() }),
         None => Ok(()),

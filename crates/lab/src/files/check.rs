@@ -75,7 +75,7 @@ pub(crate) fn look(disk: &Disk, trust: Trust) -> Result<u64, String> {
         (_, Problem::Superblock { lba }) if disk.unwritable.contains(lba) => true,
         (Trust::Cut, Problem::Superblock { lba }) => disk.bad.contains(lba) && superblocks == 1,
         (_, Problem::Data { lba, .. } | Problem::Redundant { lba, .. }) => may_be_bad(lba),
-        (_, Problem::Copies { lead, bad }) => {
+        (_, Problem::Copies { lead, bad, .. }) => {
             let rewritten = copies(disk, *lead).iter().filter(|lba| may_be_bad(lba)).count();
             rewritten as u64 >= u64::from(*bad)
         }
