@@ -172,23 +172,17 @@ impl Filesystem {
 
     pub(super) fn handle_in_place(&mut self, sub: SubId, extent: Extent, stored: &Stored) {
         let leads = self.checkpoint.writing.get(&sub).cloned().unwrap_or_default();
-        let to_be_read = match stored.failed() {
-            Some(failed) => self.note_copies(extent, failed, &leads),
-            None => None,
-        };
-        let Some(to_be_read) = to_be_read else {
+        let is_stored =
+            stored.failed().is_some_and(|failed| self.note_copies(extent, failed, &leads));
+        if !is_stored {
             self.checkpoint.writing.remove(&sub);
             return self.break_down(stored.failure(Failure::Metadata));
-        };
-        for lead in to_be_read {
-            let sub = self.read_back(lead);
-            self.checkpoint.writing.insert(sub, [lead].into());
         }
         self.end_copies(sub);
     }
 
-    /// Copies of units are written, or it is known what lies in their places.
-    pub(super) fn end_copies(&mut self, sub: SubId) {
+    /// Copies of units are written.
+    fn end_copies(&mut self, sub: SubId) {
         let leads = self.checkpoint.writing.remove(&sub);
         for lead in leads.into_iter().flatten() {
             let is_writing = self.checkpoint.writing.values().any(|other| other.contains(&lead));

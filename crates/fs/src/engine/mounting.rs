@@ -142,9 +142,9 @@ impl Filesystem {
     pub(super) fn handle_superblock(&mut self, stored: &Stored) {
         match stored.failed() {
             Some([]) => {}
-            // The newest one that can be read counts.
-            Some(failed) if self.unwritable.superblocks + 1 < SUPERBLOCKS => {
-                self.unwritable.superblocks += 1;
+            // The newest one that can be read counts. A cut may take the one that is being written, so that two are needed.
+            Some(failed) if !self.unwritable.is_superblock => {
+                self.unwritable.is_superblock = true;
                 self.do_without(failed);
             }
             Some(_) | None => return self.break_down(stored.failure(Failure::Metadata)),
@@ -159,7 +159,7 @@ impl Filesystem {
         if left > 0 {
             return self.write_superblock(usize::from(SUPERBLOCKS - left));
         }
-        self.unwritable.superblocks = 0;
+        self.unwritable.is_superblock = false;
         match self.phase {
             Phase::Closing(_) => self.phase = Phase::Unmounted,
             _ => {
@@ -228,13 +228,8 @@ impl Filesystem {
             return;
         }
         let leads: BTreeSet<Lba> = mounting.leads.get(&extent.lba).copied().into_iter().collect();
-        match self.note_copies(extent, failed, &leads) {
-            Some(to_be_read) => {
-                for lead in to_be_read {
-                    self.read_back(lead);
-                }
-            }
-            None => self.break_down(Failure::Metadata),
+        if !self.note_copies(extent, failed, &leads) {
+            self.break_down(Failure::Metadata);
         }
     }
 
@@ -560,7 +555,8 @@ impl Filesystem {
             && self.stale.is_empty()
             && !self.early.are_waiting()
             && self.jobs.is_empty()
-            && self.subs.is_empty();
+            && self.subs.is_empty()
+            && !self.rewriting.is_left_at_end();
         if !is_quiet {
             return false;
         }

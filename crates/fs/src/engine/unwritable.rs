@@ -7,28 +7,28 @@
 //! | a sector cannot be written of | then |
 //! |---|---|
 //! | a coding extent | it is computed from its codeword, as one that cannot be read, and the file leaves the place when the disk is quiet |
-//! | a unit | its other copies have it, one of those beside each other among them |
+//! | a unit | its other copies have it, and a reader takes the newest version of several copies ([`units`](super::units)) |
 //! | a record of the journal | it is computed from the record's redundancy, else the record is written again elsewhere in the journal |
-//! | a superblock, a mark | the others have it |
-//! | a repair | nothing is lost: the next read finds the sector bad again |
+//! | a superblock | the two others have it |
+//! | a mark | it is there twice |
+//! | a repair | a file leaves the place, as that of a coding extent; of a unit the other copies have it |
 //!
 //! Where that does not do, as where the disk is gone or a flush fails, nothing is written any more.
 //!
 //! # Invariants
 //!
 //! - UW1. The extent of a write stays taken ([`Inside`](super::Inside)) until all of its parts have ended.
-//! - UW2. No copy of a unit that a reader takes first is left with an older version of it.
+//! - UW2. Two copies of a unit at least are written before the journal forgets it; where there are no more than two, the lead.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use levelhead_block::Request as BlockRequest;
-use levelhead_block::{Command, Effort, Outcome, Payload, Piece, Reply};
+use levelhead_block::{Command, Outcome, Payload, Piece, Reply};
 use levelhead_units::{Extent, Lba, Sectors};
 
-use super::{Filesystem, Purpose, SubId};
+use super::{Filesystem, SubId};
 use crate::action::{Action, Event, Submit};
 use crate::format::extent::CodingExtent;
-use crate::format::unit::{Head, Sector};
 use crate::status::Failure;
 
 /// The most sectors of a command that are found to fail one by one: with more of them the disk is taken to store nothing.
@@ -95,8 +95,8 @@ pub(super) struct Unwritable {
     parts: BTreeMap<SubId, Part>,
     /// Copies of units that could not be written, as far as they have not been since.
     copies: BTreeSet<Lba>,
-    /// Superblocks of a round that could not be written.
-    pub(super) superblocks: u8,
+    /// Whether one superblock of a round could not be written.
+    pub(super) is_superblock: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -194,14 +194,13 @@ impl Filesystem {
         true
     }
 
-    /// Copies of units could not be written, or were. Leads of units whose first copy could not, and must be read (UW2); nothing if no
-    /// copy beside the lead, nor it, has one of the units.
+    /// Copies of units could not be written, or were; whether enough copies of these units have been (UW2).
     pub(super) fn note_copies(
         &mut self,
         extent: Extent,
         failed: &[Lba],
         leads: &BTreeSet<Lba>,
-    ) -> Option<Vec<Lba>> {
+    ) -> bool {
         let failed_before = !self.unwritable.copies.is_empty();
         for lba in extent.iter().filter(|lba| failed_before && !failed.contains(lba)) {
             self.unwritable.copies.remove(&lba);
@@ -211,34 +210,15 @@ impl Filesystem {
                 self.note_unwritable(lba);
             }
         }
-        let near = self.superblock.geometry.near() as usize;
-        let has_copy = |lead: &Lba| {
+        let is_written = |copy: &Lba| !self.unwritable.copies.contains(copy);
+        let are_enough = |lead: &Lba| {
             let copies = self.superblock.geometry.copies_of(*lead);
-            copies.iter().take(near).any(|copy| !self.unwritable.copies.contains(copy))
+            match copies.len() {
+                0..=2 => is_written(lead),
+                _ => copies.iter().filter(|copy| is_written(copy)).count() >= 2,
+            }
         };
-        if failed.is_empty() || leads.iter().all(has_copy) {
-            return Some(leads.iter().copied().filter(|lead| failed.contains(lead)).collect());
-        }
-        None
-    }
-
-    /// Reads the first copy of a unit that could not be written.
-    pub(super) fn read_back(&mut self, lead: Lba) -> SubId {
-        let one = Extent::new(lead, Sectors::new(1));
-        self.submit_read(Purpose::ReadBack(lead), one, Effort::Full)
-    }
-
-    /// It has been read: an older version there would be taken for the unit.
-    pub(super) fn handle_read_back(&mut self, sub: SubId, lead: Lba, reply: Reply) {
-        let is_there = reply.outcome == Outcome::GOOD;
-        let sector: Option<Sector> =
-            is_there.then(|| reply.data.into_buf()).and_then(|buf| buf.as_slice().try_into().ok());
-        let head = sector.and_then(|sector| Head::open(&sector).ok());
-        let filesystem = self.superblock.filesystem();
-        if head.is_some_and(|head| head.filesystem == filesystem && head.lba == lead) {
-            self.break_down(Failure::Metadata);
-        }
-        self.end_copies(sub);
+        failed.is_empty() || leads.iter().all(are_enough)
     }
 
     /// A sector of the journal, or a superblock, could not be written, and need not be.

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use levelhead_erasure::Kernel;
 use levelhead_stats::Streams;
 use levelhead_units::{Extent, Lba, Sectors};
 
 use crate::bed::{Bed, newest};
+use crate::check::{CheckOptions, Depth, Listed, Problem, check};
 use crate::format::inode::mode;
 use crate::request::{Answer, Errno, ScrubParts, ScrubPlace, What};
 use crate::status::{Failure, State};
@@ -141,23 +143,105 @@ fn disk_that_stores_nothing_is_read_only_and_says_why() {
     }
 }
 
-/// The first copy of a unit holds an older version of it and cannot be written: a reader would take that.
-#[test]
-fn older_copy_that_a_reader_would_take_is_never_left() {
-    let mut bed = Bed::new(9_000, 1);
+/// A file whose unit of inodes is in its place, and the copies of that.
+fn settled_file(seed: u64) -> (Bed, u64, Vec<u64>) {
+    let mut bed = Bed::new(9_000, seed);
     let name = bed.root("a file");
     let inode = bed.make(&name, FILE).inode;
     bed.sync(None);
     wait(&mut bed);
-    let lead = crate::format::inode::InodePlace::of(inode).lead.get();
-    assert!(bed.is_unit(lead), "it is in its place");
-    bed.unwritable = [lead].into();
-    bed.write(inode, 0, &noise(9_000, 1));
-    bed.sync(None);
+    let lead = crate::format::inode::InodePlace::of(inode).lead;
+    let geometry = newest(&bed.disk).unwrap().geometry;
+    let copies: Vec<u64> = geometry.copies_of(lead).into_iter().map(Lba::get).collect();
+    assert!(bed.is_unit(copies[0]), "it is in its place");
+    (bed, inode, copies)
+}
+
+/// Any one copy of a unit holds an older version of it and cannot be written: the filesystem goes on, also after a cut or an unmount, and
+/// also where one of the other copies cannot be read.
+#[test]
+fn older_copy_that_cannot_be_written_is_never_taken() {
+    for (old, seed) in (0..3).flat_map(|old| (0..6).map(move |seed| (old, seed))) {
+        let (mut bed, inode, copies) = settled_file(seed);
+        let unwritable: BTreeSet<u64> = [copies[old]].into();
+        bed.unwritable = unwritable.clone();
+        for (round, count) in [9_000, 30_000, 50_000].into_iter().enumerate() {
+            bed.write(inode, 0, &noise(count, round as u64));
+            bed.sync(None);
+            if seed % 2 == 0 {
+                wait(&mut bed);
+            }
+            assert_eq!(bed.fs.status().state, State::Writing, "copy {old}, seed {seed}");
+            let disk = if seed % 3 == 0 { bed.cut() } else { bed.unmount() };
+            bed = Bed::mount(disk, seed);
+            bed.unwritable = unwritable.clone();
+            let unread = copies[(old + 1 + seed as usize % 2) % 3];
+            match round {
+                1 => drop(bed.weak.insert(unread)),
+                2 => drop(bed.bad.insert(unread)),
+                _ => {}
+            }
+            let read = bed.read(inode, 0, 100_000);
+            assert!(read == Ok(noise(count, round as u64)), "copy {old}, seed {seed}: {round}");
+        }
+        assert_eq!(bed.fs.status().state, State::Writing);
+    }
+}
+
+/// Two of three copies cannot be written: one that is read proves nothing.
+#[test]
+fn unit_with_one_copy_that_can_be_written_stops_all_writing() {
+    for written in 0..3 {
+        let (mut bed, inode, mut copies) = settled_file(1);
+        copies.remove(written);
+        bed.unwritable = copies.into_iter().collect();
+        bed.write(inode, 0, &noise(9_000, 1));
+        bed.sync(None);
+        wait(&mut bed);
+        assert_eq!(bed.fs.status().state, State::Failed(Failure::Metadata));
+        let mut bed = Bed::mount(bed.cut(), 2);
+        assert_eq!(bed.read(inode, 0, 10_000).unwrap(), noise(9_000, 1));
+    }
+}
+
+/// A repair that fails is none, and the file leaves the place.
+#[test]
+fn file_leaves_a_place_of_which_a_repair_fails() {
+    let bytes = noise(1_000_000, 1);
+    let mut bed = Bed::new(20_000, 7);
+    let name = bed.root("a file");
+    let inode = bed.make(&name, FILE).inode;
+    bed.write(inode, 0, &bytes);
+    let disk = bed.unmount();
+    let mut bed = Bed::mount(disk, 1);
+    let places = bed.find(&bytes);
+    bed.overwrite(places[20]);
+    bed.unwritable.insert(places[20]);
+    assert!(bed.read(inode, 0, 1_000_000).as_ref() == Ok(&bytes));
     wait(&mut bed);
-    assert_eq!(bed.fs.status().state, State::Failed(Failure::Metadata));
-    let mut bed = Bed::mount(bed.cut(), 2);
-    assert_eq!(bed.read(inode, 0, 10_000).unwrap(), noise(9_000, 1));
+    let status = bed.fs.status();
+    assert_eq!((status.sectors_repaired, status.sectors_unwritable), (0, 1));
+    assert_ne!(bed.find(&bytes)[20], places[20]);
+}
+
+/// An unmount waits until files have left the places that could not be written.
+#[test]
+fn unmounted_disk_has_no_file_in_places_that_could_not_be_written() {
+    for seed in 0..4 {
+        let sectors = 20_000;
+        let mut bed = Bed::new(sectors, seed);
+        bed.unwritable = drawn(&bed, sectors, seed);
+        for at in 0..40 {
+            let name = bed.root(&format!("file {at}"));
+            let inode = bed.make(&name, FILE).inode;
+            bed.write(inode, 0, &noise(if at % 4 == 0 { 1_000_000 } else { 9_000 }, at));
+        }
+        let mut disk = bed.unmount();
+        let options = CheckOptions { depth: Depth::Data, ..CheckOptions::new(Kernel::best()) };
+        let report = check(&mut disk, &options).unwrap();
+        let is_known = |listed: &Listed| matches!(listed.problem, Problem::Copies { bad, unwritten, .. } if bad == unwritten);
+        assert!(report.listed.iter().all(is_known), "seed {seed}: {:?}", report.listed);
+    }
 }
 
 /// Many small files, a sync now and then: every request is answered, though the journal may be too cut up for its records.
