@@ -172,17 +172,20 @@ impl Filesystem {
 
     pub(super) fn handle_in_place(&mut self, sub: SubId, extent: Extent, stored: &Stored) {
         let leads = self.checkpoint.writing.get(&sub).cloned().unwrap_or_default();
-        let is_stored =
-            stored.failed().is_some_and(|failed| self.note_copies(extent, failed, &leads));
-        if !is_stored {
+        let unclear = stored.failed().and_then(|failed| self.note_copies(extent, failed, &leads));
+        let Some(unclear) = unclear else {
             self.checkpoint.writing.remove(&sub);
             return self.break_down(stored.failure(Failure::Metadata));
+        };
+        for one in unclear {
+            let sub = self.read_back(one);
+            self.checkpoint.writing.insert(sub, [one.lead].into());
         }
         self.end_copies(sub);
     }
 
-    /// Copies of units are written.
-    fn end_copies(&mut self, sub: SubId) {
+    /// Copies of units are written, or it is known what they hold.
+    pub(super) fn end_copies(&mut self, sub: SubId) {
         let leads = self.checkpoint.writing.remove(&sub);
         for lead in leads.into_iter().flatten() {
             let is_writing = self.checkpoint.writing.values().any(|other| other.contains(&lead));

@@ -78,7 +78,7 @@ use self::settling::Settling;
 use self::spares::Spares;
 use self::stale::StaleExtents;
 use self::units::UnitRead;
-use self::unwritable::{Stored, Unwritable};
+use self::unwritable::{Stored, Unclear, Unwritable};
 use crate::action::{Action, Event, SubId, Submit};
 use crate::attempt::{Attempt, Changed, CutPages, Ground, RoomLeft, Stop};
 use crate::cache::Cache;
@@ -221,6 +221,8 @@ enum Purpose {
     Record,
     Mark,
     InPlace,
+    /// Reads a copy of a unit that could not be written.
+    ReadBack(Unclear),
     FlushInPlace,
     /// Makes repairs safe.
     FlushRepairs,
@@ -235,7 +237,9 @@ impl Purpose {
     /// Whether it may change what is on the disk.
     fn is_write(self) -> bool {
         match self {
-            Self::Unit(_) | Self::Units | Self::Pages(_) | Self::Scrub(_) => false,
+            Self::Unit(_) | Self::Units | Self::Pages(_) | Self::Scrub(_) | Self::ReadBack(_) => {
+                false
+            }
             Self::FlushBeforeRecord | Self::FlushInPlace | Self::FlushRepairs => false,
             Self::Repair | Self::Direct | Self::Record | Self::Mark | Self::InPlace => true,
             Self::Place(_) | Self::Mount | Self::Superblock => true,
@@ -397,6 +401,7 @@ impl Filesystem {
             Purpose::InPlace => {
                 self.handle_in_place(sub, inside.extent.expect("a write has a place"), &stored);
             }
+            Purpose::ReadBack(unclear) => self.handle_read_back(sub, unclear, reply),
             Purpose::FlushInPlace => self.handle_flushed_in_place(&reply),
             Purpose::FlushRepairs if is_stored(&reply) => {}
             Purpose::FlushRepairs => self.break_down(Failure::Flush),

@@ -200,13 +200,7 @@ impl Filesystem {
                     Stored::Nothing => return self.break_down(Failure::Disk),
                     Stored::Without(failed) => self.note_not_placed(extent, &failed, written),
                 }
-                let Phase::Mounting(mounting) = &mut self.phase else { return };
-                if mounting.subs.is_empty() {
-                    mounting.step = Step::Flushing;
-                    let sub = self.submit_flush(Purpose::Mount);
-                    let Phase::Mounting(mounting) = &mut self.phase else { return };
-                    mounting.subs.insert(sub, Extent::new(Lba::ZERO, Sectors::ZERO));
-                }
+                self.end_placing(sub);
             }
             Step::Flushing => {
                 if !is_stored(&reply) {
@@ -228,9 +222,27 @@ impl Filesystem {
             return;
         }
         let leads: BTreeSet<Lba> = mounting.leads.get(&extent.lba).copied().into_iter().collect();
-        if !self.note_copies(extent, failed, &leads) {
-            self.break_down(Failure::Metadata);
+        let Some(unclear) = self.note_copies(extent, failed, &leads) else {
+            return self.break_down(Failure::Metadata);
+        };
+        for one in unclear {
+            let sub = self.read_back(one);
+            let Phase::Mounting(mounting) = &mut self.phase else { return };
+            mounting.subs.insert(sub, extent);
         }
+    }
+
+    /// What the journal has has come to its place, as far as this command was for it: when all of it has, it is flushed.
+    pub(super) fn end_placing(&mut self, sub: SubId) {
+        let Phase::Mounting(mounting) = &mut self.phase else { return };
+        mounting.subs.remove(&sub);
+        if mounting.step != Step::Placing || !mounting.subs.is_empty() {
+            return;
+        }
+        mounting.step = Step::Flushing;
+        let sub = self.submit_flush(Purpose::Mount);
+        let Phase::Mounting(mounting) = &mut self.phase else { return };
+        mounting.subs.insert(sub, Extent::new(Lba::ZERO, Sectors::ZERO));
     }
 
     /// What the journal has counts.

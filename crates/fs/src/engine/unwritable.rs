@@ -18,17 +18,20 @@
 //! # Invariants
 //!
 //! - UW1. The extent of a write stays taken ([`Inside`](super::Inside)) until all of its parts have ended.
-//! - UW2. Two copies of a unit at least are written before the journal forgets it; where there are no more than two, the lead.
+//! - UW2. Before the journal forgets a unit a copy of it is written, and all but two copies hold no older version of it; where there are no
+//!   more than two, the lead holds none. A place that was never written, or cannot be read, holds none.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use levelhead_block::Request as BlockRequest;
-use levelhead_block::{Command, Outcome, Payload, Piece, Reply};
+use levelhead_block::{Command, Effort, Outcome, Payload, Piece, Reply};
 use levelhead_units::{Extent, Lba, Sectors};
 
-use super::{Filesystem, SubId};
+use super::{Filesystem, Purpose, SubId};
 use crate::action::{Action, Event, Submit};
 use crate::format::extent::CodingExtent;
+use crate::format::unit::{Head, Sector};
 use crate::status::Failure;
 
 /// The most sectors of a command that are found to fail one by one: with more of them the disk is taken to store nothing.
@@ -94,9 +97,26 @@ pub(super) struct Unwritable {
     /// Commands inside the disk that are parts of one.
     parts: BTreeMap<SubId, Part>,
     /// Copies of units that could not be written, as far as they have not been since.
-    copies: BTreeSet<Lba>,
+    copies: BTreeMap<Lba, Holds>,
     /// Whether one superblock of a round could not be written.
     pub(super) is_superblock: bool,
+}
+
+/// What is in a place that could not be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holds {
+    Unknown,
+    /// An older version of the unit.
+    Older,
+    /// Nothing that a reader takes for the unit.
+    Nothing,
+}
+
+/// A copy of a unit of which is to be known what it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unclear {
+    pub(super) lead: Lba,
+    copy: Lba,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -194,31 +214,74 @@ impl Filesystem {
         true
     }
 
-    /// Copies of units could not be written, or were; whether enough copies of these units have been (UW2).
+    /// Copies of units could not be written, or were. What has to be read to know whether that is enough (UW2); nothing if it is not.
     pub(super) fn note_copies(
         &mut self,
         extent: Extent,
         failed: &[Lba],
         leads: &BTreeSet<Lba>,
-    ) -> bool {
+    ) -> Option<Vec<Unclear>> {
         let failed_before = !self.unwritable.copies.is_empty();
         for lba in extent.iter().filter(|lba| failed_before && !failed.contains(lba)) {
             self.unwritable.copies.remove(&lba);
         }
         for &lba in failed {
-            if self.unwritable.copies.insert(lba) {
+            if let Entry::Vacant(vacant) = self.unwritable.copies.entry(lba) {
+                vacant.insert(Holds::Unknown);
                 self.note_unwritable(lba);
             }
         }
-        let is_written = |copy: &Lba| !self.unwritable.copies.contains(copy);
-        let are_enough = |lead: &Lba| {
-            let copies = self.superblock.geometry.copies_of(*lead);
-            match copies.len() {
-                0..=2 => is_written(lead),
-                _ => copies.iter().filter(|copy| is_written(copy)).count() >= 2,
-            }
+        let mut unclear = Vec::new();
+        for &lead in leads.iter().filter(|_| !failed.is_empty()) {
+            unclear.extend(self.judge_copies(lead)?);
+        }
+        Some(unclear)
+    }
+
+    /// What has to be read to know whether enough copies of a unit are written; nothing if they are not.
+    fn judge_copies(&self, lead: Lba) -> Option<Vec<Unclear>> {
+        let copies = self.superblock.geometry.copies_of(lead);
+        let holds = |copy: &Lba| self.unwritable.copies.get(copy).copied();
+        let older = copies.iter().filter(|copy| holds(copy) == Some(Holds::Older)).count();
+        let is_unknown = |copy: &&Lba| holds(copy) == Some(Holds::Unknown);
+        let unknown: Vec<Unclear> =
+            copies.iter().filter(is_unknown).map(|&copy| Unclear { lead, copy }).collect();
+        let most = match (copies.len(), holds(&lead)) {
+            (1..=2, None) => copies.len(),
+            (1..=2, Some(_)) => 0,
+            (all, _) => all - 2,
         };
-        failed.is_empty() || leads.iter().all(are_enough)
+        let is_any = copies.iter().any(|copy| holds(copy).is_none());
+        match older + unknown.len() <= most {
+            _ if !is_any || older > most => None,
+            true => Some(Vec::new()),
+            false => Some(unknown),
+        }
+    }
+
+    /// Reads a copy of a unit that could not be written.
+    pub(super) fn read_back(&mut self, unclear: Unclear) -> SubId {
+        let one = Extent::new(unclear.copy, Sectors::new(1));
+        self.submit_read(Purpose::ReadBack(unclear), one, Effort::Full)
+    }
+
+    /// It has been read.
+    pub(super) fn handle_read_back(&mut self, sub: SubId, unclear: Unclear, reply: Reply) {
+        let Unclear { lead, copy } = unclear;
+        let is_there = reply.outcome == Outcome::GOOD;
+        let sector: Option<Sector> =
+            is_there.then(|| reply.data.into_buf()).and_then(|buf| buf.as_slice().try_into().ok());
+        let head = sector.and_then(|sector| Head::open(&sector).ok());
+        let filesystem = self.superblock.filesystem();
+        let is_older = head.is_some_and(|head| head.filesystem == filesystem && head.lba == lead);
+        if let Some(holds) = self.unwritable.copies.get_mut(&copy) {
+            *holds = if is_older { Holds::Older } else { Holds::Nothing };
+        }
+        if self.judge_copies(lead).is_none() {
+            self.break_down(Failure::Metadata);
+        }
+        self.end_copies(sub);
+        self.end_placing(sub);
     }
 
     /// A sector of the journal, or a superblock, could not be written, and need not be.
