@@ -67,9 +67,11 @@ pub(crate) fn look(disk: &Disk, trust: Trust) -> Result<u64, String> {
     let options = CheckOptions { depth: Depth::Data, ..CheckOptions::new(Kernel::best()) };
     let report = check(&mut Still(disk), &options).map_err(|how| format!("no check: {how:?}"))?;
     let may_be_bad = |lba: &Lba| disk.may_be_bad(*lba);
-    let superblocks = report.listed.iter();
-    let superblocks =
-        superblocks.filter(|listed| matches!(listed.problem, Problem::Superblock { .. })).count();
+    let is_superblock = |problem: &Problem| match problem {
+        Problem::Superblock { lba } => !disk.unwritable.contains(lba),
+        _ => false,
+    };
+    let superblocks = report.listed.iter().filter(|listed| is_superblock(&listed.problem)).count();
     let may_be = |problem: &Problem| match (trust, problem) {
         (Trust::Scrubbed, _) => false,
         (_, Problem::Superblock { lba }) if disk.unwritable.contains(lba) => true,
