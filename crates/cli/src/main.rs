@@ -60,7 +60,9 @@ impl Output {
 
     /// Prints what a command has done, whose caller may only want to know that it has.
     fn print_done(self, result: &dyn Show) -> Result<(), AppError> {
-        if self.is_silent() { Ok(()) } else { self.print(result) }
+        // Of what has failed the error says all there is to be said.
+        let is_empty = !self.json && result.text().is_empty();
+        if self.is_silent() || is_empty { Ok(()) } else { self.print(result) }
     }
 
     /// Whether nothing is said of what went well.

@@ -7,7 +7,7 @@ use levelhead_block::adapter::Waiting;
 use levelhead_erasure::Kernel;
 use levelhead_fs::Moment;
 use levelhead_fs::check::{
-    CannotCheck, CheckOptions, Depth, Fate, Repair, Report, check_with, find_superblock,
+    CannotCheck, CheckOptions, Depth, Fate, Listed, Repair, Report, check_with, find_superblock,
 };
 use levelhead_host::{LoneDrive, words};
 use levelhead_report::json;
@@ -199,7 +199,13 @@ impl Show for FilesystemCheck {
             let compared = words::counted(report.compared_sectors, "sector");
             text.push_str(&format!(", {compared} compared"));
         }
+        let is_unwritable = |listed: &&Listed| listed.fate == Fate::Unwritable;
+        let unwritable = report.listed.iter().filter(is_unwritable).count();
         text.push_str(&match (report.problems, report.left()) {
+            (problems, 0) if unwritable > 0 => format!(
+                "; {}, none left, {unwritable} of them in sectors that cannot be written\n",
+                words::counted(problems, "problem")
+            ),
             (0, _) => "; clean\n".to_owned(),
             (1, 0) => "; 1 problem, repaired\n".to_owned(),
             (problems, 0) => format!("; {problems} problems, all repaired\n"),

@@ -270,10 +270,9 @@ fn unmounted_disk_has_no_file_in_places_that_could_not_be_written() {
     }
 }
 
-/// Many small files, a sync now and then: every request is answered, though the journal may be too cut up for its records.
+/// Many small files, a sync now and then: everything is stored, though bad sectors cut the journal into pieces.
 #[test]
-fn many_small_files_on_a_disk_with_unwritable_sectors_are_answered() {
-    let mut stored = 0;
+fn many_small_files_on_a_disk_with_unwritable_sectors_are_stored() {
     for seed in 0..6 {
         let sectors = 65_536;
         let mut bed = Bed::new(sectors, seed);
@@ -291,11 +290,6 @@ fn many_small_files_on_a_disk_with_unwritable_sectors_are_answered() {
             }
         }
         let answer = bed.run(What::Sync { inode: None });
-        match bed.fs.status().state {
-            State::Writing => assert_eq!(answer, Answer::Done, "seed {seed}"),
-            state => assert_eq!(state, State::Failed(Failure::Journal), "seed {seed}"),
-        }
-        stored += u32::from(answer == Answer::Done);
+        assert_eq!((bed.fs.status().state, answer), (State::Writing, Answer::Done), "seed {seed}");
     }
-    assert!(stored >= 3, "{stored} of 6");
 }
