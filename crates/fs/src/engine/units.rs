@@ -1,9 +1,9 @@
 //! Units come into memory: the newest version that is in their copies, with which the other copies are written again.
 //!
 //! ```text
-//!   the near copies, in one command --> the far one --> the near ones with retries --> the far one with retries
-//!              |                            |                     |                            |
-//!              +----------------------------+---------------------+----------> enough copies could be read
+//!   the near copies, in one command --> those of them that are bad --> the far one --> the near ones with retries --> the far one
+//!              |                                     |                       |                     |                        |
+//!              +-------------------------------------+-----------------------+---------------------+---> enough could be read
 //! ```
 //!
 //! A copy that could not be written holds an older version, so that one copy alone proves nothing: all but one of them must have been
@@ -46,6 +46,8 @@ struct Version {
 enum Pass {
     #[default]
     Near,
+    /// A turn of the disk, where the far copy takes a seek.
+    NearTwice,
     Far,
     NearAgain,
     FarAgain,
@@ -54,7 +56,8 @@ enum Pass {
 impl Pass {
     fn next(self) -> Option<Self> {
         match self {
-            Self::Near => Some(Self::Far),
+            Self::Near => Some(Self::NearTwice),
+            Self::NearTwice => Some(Self::Far),
             Self::Far => Some(Self::NearAgain),
             Self::NearAgain => Some(Self::FarAgain),
             Self::FarAgain => None,
@@ -62,12 +65,12 @@ impl Pass {
     }
 
     fn is_near(self) -> bool {
-        matches!(self, Self::Near | Self::NearAgain)
+        matches!(self, Self::Near | Self::NearTwice | Self::NearAgain)
     }
 
     fn effort(self) -> Effort {
         match self {
-            Self::Near | Self::Far => Effort::Fast,
+            Self::Near | Self::NearTwice | Self::Far => Effort::Fast,
             Self::NearAgain | Self::FarAgain => Effort::Full,
         }
     }
@@ -143,8 +146,10 @@ impl Filesystem {
             read.pass = pass;
             let part = if pass.is_near() { near } else { far };
             let is_missing = |copy: &Lba| !matches!(read.copies.get(copy), Some(Some(_)));
-            if part.iter().any(is_missing) {
-                let extent = Extent::new(part[0], Sectors::new(part.len() as u64));
+            let mut missing = part.iter().copied().filter(is_missing);
+            if let Some(first) = missing.next() {
+                let last = missing.next_back().unwrap_or(first);
+                let extent = Extent::new(first, last - first + Sectors::new(1));
                 self.submit_read(Purpose::Unit(lead), extent, pass.effort());
                 return true;
             }
