@@ -11,6 +11,8 @@ use super::shelf::Shelf;
 use super::{CheckOptions, Depth, Fate, Listed, Problem, Repair, Report, check};
 use crate::bed::Bed;
 use crate::format::inode::mode;
+use crate::format::superblock::Superblock;
+use crate::format::unit::Sector;
 use crate::request::{Allocation, Answer, Changes, Named, Removed, Renaming, Setting, What};
 
 const FILE: u32 = mode::FILE | 0o644;
@@ -202,6 +204,11 @@ fn sectors_that_cannot_be_written_are_no_problem_that_is_left() {
     let mut worn = Worn { below: &mut shelf.disk, unwritable: [copy, data].into() };
     let report = check(&mut worn, &options).unwrap();
     assert!(report.is_clean(), "{report:?}");
+    // The next mount compares copies.
+    for lba in shelf.superblock.geometry.superblocks() {
+        let sector: Sector = (&*shelf.sector(lba)).try_into().unwrap();
+        assert!(Superblock::decode(&sector).unwrap().has_older_copies(), "{lba:?}");
+    }
     let is_its = |listed: &Listed| match listed.problem {
         Problem::Copies { .. } => listed.problem == copies,
         Problem::Data { lba, .. } => lba == data,

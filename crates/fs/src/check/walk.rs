@@ -180,6 +180,7 @@ impl Checker<'_> {
                 self.note_mended(Problem::Copies { lead, bad: bad.len() as u8, unwritten });
                 if self.options.repair == Repair::All {
                     bad.iter().for_each(|&lba| self.disk.write(lba, right));
+                    self.copies_written.extend(bad);
                 }
             }
             if let Some(found) = &mut self.surveyed {
