@@ -115,7 +115,7 @@ impl Filesystem {
         if self.is_read_only() {
             return false;
         }
-        let mut has_moved = false;
+        let mut has_moved = self.say_older();
         if let Some(to) = self.settles_to() {
             has_moved |= self.write_units(to);
         }
@@ -211,7 +211,9 @@ impl Filesystem {
             return true;
         }
         let is_any = !self.checkpoint.written.is_empty() || !extents.is_empty();
-        if self.checkpoint.flushing.is_some() || is_writing || !is_any {
+        // UW3
+        let is_saying = self.is_saying_older();
+        if self.checkpoint.flushing.is_some() || is_writing || is_saying || !is_any {
             return false;
         }
         let units = std::mem::take(&mut self.checkpoint.written);

@@ -8,10 +8,10 @@
 //! What the newest complete record says counts, and everything back to the oldest one that it names. Of each place the newest word
 //! counts: what was freed later is left alone. Replaying twice is like replaying once.
 //!
-//! Superblocks are written one after the other, and nothing else is before all of them are. So whichever of them a cut leaves is right. The
-//! newest one of an end in order says that everything is in its place; should it be damaged, an older one has the journal read, and a mark
-//! that was written before says the same there: otherwise coding extents that are named in the last records would count as stale, and could not
-//! be computed. Records of a life that ended in order are below the name that the next one begins with, and only that one writes over them.
+//! Superblocks are written one after the other, and at the beginning and the end nothing else is before all of them are; in between what needs
+//! their new word waits (UW3). So whichever of them a cut leaves is right. The newest one of an end in order says that everything is in its
+//! place; should it be damaged, an older one has the journal read, and a mark that was written before says the same there: otherwise coding
+//! extents that are named in the last records would count as stale, and could not be computed. Records of a life that ended in order are below the name that the next one begins with, and only that one writes over them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,13 +30,11 @@ use crate::cache::Unit;
 use crate::format::extent::CodingExtent;
 use crate::format::inode::FileKind;
 use crate::format::record::{About, Descriptor, RecordEntry};
+use crate::format::superblock::SUPERBLOCKS;
 use crate::format::unit::{Head, Sector};
 use crate::rules::Rule;
 use crate::settings::MountMode;
 use crate::sums::sum_of;
-
-/// How many superblocks there are.
-const SUPERBLOCKS: u8 = 3;
 
 /// Sectors of the journal that are read with one command: 1 MiB.
 const READ_MAX: u64 = 256;
@@ -132,7 +130,7 @@ impl Filesystem {
     }
 
     /// One copy at a time, each durable before the next.
-    fn write_superblock(&mut self, copy: usize) {
+    pub(super) fn write_superblock(&mut self, copy: usize) {
         let lba = self.superblock.geometry.superblocks()[copy];
         let buf = Buf::copy_of(&self.superblock.encode()[..]);
         let pieces = vec![Piece::whole(Arc::new(buf))];
@@ -150,19 +148,22 @@ impl Filesystem {
             Some(_) | None => return self.break_down(stored.failure(Failure::Metadata)),
         }
         let left = match &mut self.phase {
-            Phase::Mounting(mounting) => &mut mounting.superblocks,
-            Phase::Closing(left) => left,
-            Phase::Mounted | Phase::Unmounting | Phase::Unmounted | Phase::Broken(_) => return,
+            Phase::Mounting(mounting) => Some(&mut mounting.superblocks),
+            Phase::Closing(left) => Some(left),
+            Phase::Mounted | Phase::Unmounting => self.unwritable.superblocks_left(),
+            Phase::Unmounted | Phase::Broken(_) => None,
         };
+        let Some(left) = left else { return };
         *left -= 1;
         let left = *left;
         if left > 0 {
             return self.write_superblock(usize::from(SUPERBLOCKS - left));
         }
-        self.unwritable.is_superblock = false;
+        self.unwritable.note_superblocks();
         match self.phase {
             Phase::Closing(_) => self.phase = Phase::Unmounted,
-            _ => {
+            Phase::Mounted | Phase::Unmounting | Phase::Unmounted | Phase::Broken(_) => {}
+            Phase::Mounting(_) => {
                 self.phase = Phase::Mounted;
                 self.reserve_spares();
                 if self.keeps(Rule::Orphans) {

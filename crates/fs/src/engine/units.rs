@@ -1,13 +1,17 @@
-//! Units come into memory: the newest version that is in their copies, with which the other copies are written again.
+//! Units come into memory, and copies of them that are bad are written again.
 //!
 //! ```text
+//!   the first copy --> the second one --> ... --> the first one with retries --> ...        the first one that is good counts
+//!
+//!   some copy could not be written once, as the superblock says:
 //!   the near copies, in one command --> those of them that are bad --> the far one --> the near ones with retries --> the far one
 //!              |                                     |                       |                     |                        |
 //!              +-------------------------------------+-----------------------+---------------------+---> enough could be read
 //! ```
 //!
-//! A copy that could not be written holds an older version, so that one copy alone proves nothing: all but one of them must have been
-//! read. Of the versions that a durable record had, two copies at least were written (UW2), so that the newest is among those.
+//! A copy that could not be written holds an older version, so that from then on one copy alone proves nothing: all but one of them must
+//! have been read, and the newest version counts. Of the versions that a durable record had, two copies at least were written (UW2), so
+//! that the newest is among those. A unit that is read when the first write of a copy fails is not one of those that are written.
 //!
 //! Bitmaps and sums lie side by side at the beginning of their group, far from the files that they speak of: some that follow are
 //! read along with one of them, so that a file that is read in sequence does not send the disk there for each.
@@ -21,13 +25,18 @@ use super::job::JobId;
 use super::{Filesystem, Purpose};
 use crate::action::{Action, Event};
 use crate::format::unit::{Head, Sector};
+use crate::geometry::Geometry;
 
 /// A unit that is being read.
 #[derive(Debug, Default)]
 pub(super) struct UnitRead {
     /// Jobs that wait for it.
     waiting: BTreeSet<JobId>,
-    pass: Pass,
+    choice: Choice,
+    /// The commands that were for it, less one.
+    pass: usize,
+    /// Whether the disk tries as hard as it can.
+    is_full: bool,
     /// What its copies hold, of those that were read; nothing in one that is bad.
     copies: BTreeMap<Lba, Option<Box<Version>>>,
     /// It was made anew meanwhile: what is on the disk is older.
@@ -41,37 +50,49 @@ struct Version {
     sector: Sector,
 }
 
-/// Which copies of a unit are read.
+/// Which of its copies is the unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Pass {
+enum Choice {
+    /// The first one that is good.
     #[default]
-    Near,
-    /// A turn of the disk, where the far copy takes a seek.
-    NearTwice,
-    Far,
-    NearAgain,
-    FarAgain,
+    First,
+    /// The newest one of all but one of them.
+    Newest,
 }
 
-impl Pass {
-    fn next(self) -> Option<Self> {
+impl Choice {
+    /// How many neighbours the first command reads.
+    fn width(self, geometry: &Geometry) -> Sectors {
         match self {
-            Self::Near => Some(Self::NearTwice),
-            Self::NearTwice => Some(Self::Far),
-            Self::Far => Some(Self::NearAgain),
-            Self::NearAgain => Some(Self::FarAgain),
-            Self::FarAgain => None,
+            Self::First => Sectors::new(1),
+            Self::Newest => Sectors::new(geometry.near()),
         }
     }
 
-    fn is_near(self) -> bool {
-        matches!(self, Self::Near | Self::NearTwice | Self::NearAgain)
+    /// How many copies must be good.
+    fn least(self, copies: usize) -> usize {
+        match self {
+            Self::First => 1,
+            Self::Newest => (copies - 1).max(1),
+        }
     }
 
-    fn effort(self) -> Effort {
+    /// What is read, one command after the other, until enough copies are good: neighbours, and how hard the disk is to try.
+    fn passes(self, geometry: &Geometry, lead: Lba) -> Vec<(Vec<Lba>, Effort)> {
+        let copies = geometry.copies_of(lead);
+        let each = |effort: Effort| copies.iter().map(move |&copy| (vec![copy], effort));
+        let (near, far) = copies.split_at(geometry.near() as usize);
+        let (near, far) = (near.to_vec(), far.to_vec());
         match self {
-            Self::Near | Self::NearTwice | Self::Far => Effort::Fast,
-            Self::NearAgain | Self::FarAgain => Effort::Full,
+            Self::First => each(Effort::Fast).chain(each(Effort::Full)).collect(),
+            Self::Newest => vec![
+                (near.clone(), Effort::Fast),
+                // A turn of the disk, where the far copy takes a seek.
+                (near.clone(), Effort::Fast),
+                (far.clone(), Effort::Fast),
+                (near, Effort::Full),
+                (far, Effort::Full),
+            ],
         }
     }
 }
@@ -109,14 +130,18 @@ impl Filesystem {
         if self.unit_reads.contains_key(&lead) {
             return;
         }
+        let choice = match self.superblock.has_older_copies() {
+            true => Choice::Newest,
+            false => Choice::First,
+        };
         let run = self.run_from(lead);
         for &other in &run {
-            self.unit_reads.insert(other, UnitRead::default());
+            self.unit_reads.insert(other, UnitRead { choice, ..UnitRead::default() });
         }
-        let near = Sectors::new(self.superblock.geometry.near());
         let last = *run.last().expect("it is one of them");
-        let extent = Extent::new(lead, last - lead + near);
-        self.submit_read(Purpose::Units, extent, Pass::Near.effort());
+        let width = choice.width(&self.superblock.geometry);
+        let extent = Extent::new(lead, last - lead + width);
+        self.submit_read(Purpose::Units, extent, Effort::Fast);
     }
 
     /// A unit and those behind it that are not in memory, as far as they are read together.
@@ -139,18 +164,17 @@ impl Filesystem {
 
     /// Reads more copies of a unit; whether there are any that were not read.
     fn read_on(&mut self, lead: Lba) -> bool {
-        let copies = self.superblock.geometry.copies_of(lead);
-        let (near, far) = copies.split_at(self.superblock.geometry.near() as usize);
         let read = self.unit_reads.get_mut(&lead).expect("it is being read");
-        while let Some(pass) = read.pass.next() {
-            read.pass = pass;
-            let part = if pass.is_near() { near } else { far };
+        let passes = read.choice.passes(&self.superblock.geometry, lead);
+        for (part, effort) in passes.into_iter().skip(read.pass + 1) {
+            read.pass += 1;
+            read.is_full = effort == Effort::Full;
             let is_missing = |copy: &Lba| !matches!(read.copies.get(copy), Some(Some(_)));
-            let mut missing = part.iter().copied().filter(is_missing);
+            let mut missing = part.into_iter().filter(is_missing);
             if let Some(first) = missing.next() {
                 let last = missing.next_back().unwrap_or(first);
                 let extent = Extent::new(first, last - first + Sectors::new(1));
-                self.submit_read(Purpose::Unit(lead), extent, pass.effort());
+                self.submit_read(Purpose::Unit(lead), extent, effort);
                 return true;
             }
         }
@@ -162,13 +186,14 @@ impl Filesystem {
         self.bring_unit(lead, extent, &Got::of(reply));
     }
 
-    /// The near copies of several units have been read.
+    /// Copies of several units have been read: of each the first one, or all near ones.
     pub(super) fn handle_units(&mut self, extent: Extent, reply: Reply) {
-        let near = Sectors::new(self.superblock.geometry.near());
+        let geometry = self.superblock.geometry;
         let mut got = Got::of(reply);
-        for lead in extent.iter().step_by(near.as_usize()) {
+        for lead in extent.iter().step_by(geometry.near() as usize) {
             got.first = (lead - extent.lba).as_usize();
-            self.bring_unit(lead, Extent::new(lead, near), &got);
+            let width = self.unit_reads[&lead].choice.width(&geometry);
+            self.bring_unit(lead, Extent::new(lead, width), &got);
         }
     }
 
@@ -183,7 +208,7 @@ impl Filesystem {
                 is_its.then(|| Box::new(Version { head, sector: *sector }))
             });
             let is_new = !matches!(read.copies.get(&copy), Some(Some(_)));
-            if is_new && version.is_some() && read.pass.effort() == Effort::Full {
+            if is_new && version.is_some() && read.is_full {
                 self.counts.retried += 1;
             }
             if is_new {
@@ -191,7 +216,7 @@ impl Filesystem {
             }
         }
         let all = self.superblock.geometry.copies_of(lead).len();
-        let is_enough = read.copies.values().flatten().count() >= (all - 1).max(1);
+        let is_enough = read.copies.values().flatten().count() >= read.choice.least(all);
         let is_over = is_enough || read.is_overtaken || read.waiting.is_empty();
         if !is_over && self.read_on(lead) {
             return;

@@ -7,7 +7,7 @@
 //! | a sector cannot be written of | then |
 //! |---|---|
 //! | a coding extent | it is computed from its codeword, as one that cannot be read, and the file leaves the place when the disk is quiet |
-//! | a unit | its other copies have it, and a reader takes the newest version of several copies ([`units`](super::units)) |
+//! | a unit | its other copies have it; superblocks say so, and from then on a reader takes the newest of several copies ([`units`](super::units)) |
 //! | a record of the journal | it is computed from the record's redundancy, else the record is written again elsewhere in the journal |
 //! | a superblock | the two others have it |
 //! | a mark | it is there twice |
@@ -20,6 +20,9 @@
 //! - UW1. The extent of a write stays taken ([`Inside`](super::Inside)) until all of its parts have ended.
 //! - UW2. Before the journal forgets a unit a copy of it is written, and all but two copies hold no older version of it; where there are no
 //!   more than two, the lead holds none. A place that was never written, or cannot be read, holds none.
+//! - UW3. Before the journal forgets a unit of which a copy could not be written, all superblocks say that copies may be older, but for one
+//!   that cannot be written itself. A cut before that leaves the unit in the journal, which brings it to its copies at the next mount: if one
+//!   fails again, the superblocks that end this mount say so. Nothing takes it back.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +34,7 @@ use levelhead_units::{Extent, Lba, Sectors};
 use super::{Filesystem, Purpose, SubId};
 use crate::action::{Action, Event, Submit};
 use crate::format::extent::CodingExtent;
+use crate::format::superblock::{OLDER_COPIES, SUPERBLOCKS};
 use crate::format::unit::{Head, Sector};
 use crate::status::Failure;
 
@@ -100,6 +104,19 @@ pub(super) struct Unwritable {
     copies: BTreeMap<Lba, Holds>,
     /// Whether one superblock of a round could not be written.
     pub(super) is_superblock: bool,
+    /// Whether superblocks are to say that copies may be older.
+    saying: Saying,
+}
+
+/// How far the superblocks say what the one in memory says: that copies may be older.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Saying {
+    /// They do.
+    #[default]
+    Said,
+    Unsaid,
+    /// So many are still to be written.
+    Inside(u8),
 }
 
 /// What is in a place that could not be written.
@@ -123,6 +140,22 @@ pub(super) struct Unclear {
 struct Part {
     of: SubId,
     extent: Extent,
+}
+
+impl Unwritable {
+    /// How many superblocks are still to be written while it is mounted, if any are.
+    pub(super) fn superblocks_left(&mut self) -> Option<&mut u8> {
+        match &mut self.saying {
+            Saying::Inside(left) => Some(left),
+            Saying::Said | Saying::Unsaid => None,
+        }
+    }
+
+    /// A round of superblocks is complete: they say what the one in memory says.
+    pub(super) fn note_superblocks(&mut self) {
+        self.is_superblock = false;
+        self.saying = Saying::Said;
+    }
 }
 
 impl Filesystem {
@@ -231,6 +264,10 @@ impl Filesystem {
                 self.note_unwritable(lba);
             }
         }
+        if !failed.is_empty() && !self.superblock.has_older_copies() {
+            self.superblock.incompatible |= OLDER_COPIES;
+            self.unwritable.saying = Saying::Unsaid;
+        }
         let mut unclear = Vec::new();
         for &lead in leads.iter().filter(|_| !failed.is_empty()) {
             unclear.extend(self.judge_copies(lead)?);
@@ -282,6 +319,22 @@ impl Filesystem {
         }
         self.end_copies(sub);
         self.end_placing(sub);
+    }
+
+    /// Whether the journal must keep what could not be written to all of its copies (UW3).
+    pub(super) fn is_saying_older(&self) -> bool {
+        self.unwritable.saying != Saying::Said
+    }
+
+    /// Begins to say on the disk that copies may be older, if that is to be said; whether it does.
+    pub(super) fn say_older(&mut self) -> bool {
+        if self.unwritable.saying != Saying::Unsaid {
+            return false;
+        }
+        self.unwritable.saying = Saying::Inside(SUPERBLOCKS);
+        self.superblock.generation += 1;
+        self.write_superblock(0);
+        true
     }
 
     /// A sector of the journal, or a superblock, could not be written, and need not be.

@@ -12,6 +12,9 @@ use crate::geometry::Geometry;
 
 const MAGIC: [u8; 16] = *b"levelhead disk\0\0";
 
+/// How many copies of it there are.
+pub(crate) const SUPERBLOCKS: u8 = 3;
+
 /// The version of the layout.
 const VERSION: u32 = 1;
 

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use levelhead_block::Memory;
 use levelhead_erasure::Kernel;
 use levelhead_stats::Streams;
 use levelhead_units::{Extent, Lba, Sectors};
 
-use crate::bed::{Bed, newest};
+use crate::bed::{Bed, copy, newest};
 use crate::check::{CheckOptions, Depth, Listed, Problem, check};
 use crate::format::inode::mode;
+use crate::format::superblock::{OLDER_COPIES, Superblock};
 use crate::request::{Answer, Errno, ScrubParts, ScrubPlace, What};
 use crate::status::{Failure, State};
 
@@ -186,6 +188,110 @@ fn older_copy_that_cannot_be_written_is_never_taken() {
         }
         assert_eq!(bed.fs.status().state, State::Writing);
     }
+}
+
+/// Changes the superblocks behind the filesystem's back: none says that copies may be older.
+fn forget_older_copies(disk: &mut Memory) {
+    let newest = newest(disk).unwrap();
+    let superblock = Superblock { incompatible: newest.incompatible & !OLDER_COPIES, ..newest };
+    for lba in superblock.geometry.superblocks() {
+        let one = Extent::new(lba, Sectors::new(1));
+        disk.bytes_mut(one).copy_from_slice(&superblock.encode()[..]);
+    }
+}
+
+/// The first copy of a unit holds an older version: a mount of a disk of which the superblocks say so reads another one, and one that is not
+/// told takes what it finds.
+#[test]
+fn mount_compares_copies_if_superblocks_say_that_some_may_be_older() {
+    for is_cut in [false, true] {
+        let (mut bed, inode, copies) = settled_file(1);
+        bed.unwritable = [copies[0]].into();
+        bed.write(inode, 0, &noise(9_000, 1));
+        bed.sync(None);
+        wait(&mut bed);
+        let before = newest(&bed.disk).unwrap();
+        assert!(before.has_older_copies() && !before.is_clean);
+        let mut disk = if is_cut { bed.cut() } else { bed.unmount() };
+        if is_cut {
+            // A mount in order, from which the journal says nothing any more.
+            let mut bed = Bed::mount(disk, 2);
+            bed.unwritable = [copies[0]].into();
+            disk = bed.unmount();
+        }
+        for lba in before.geometry.superblocks() {
+            let sector = disk.bytes(Extent::new(lba, Sectors::new(1))).try_into().unwrap();
+            assert!(Superblock::decode(sector).unwrap().has_older_copies(), "{lba:?}");
+        }
+        let mut other = copy(&disk);
+        forget_older_copies(&mut other);
+        let read = Bed::mount(disk, 2).read(inode, 0, 10_000);
+        assert!(read == Ok(noise(9_000, 1)), "cut {is_cut}");
+        assert_ne!(Bed::mount(other, 2).read(inode, 0, 10_000), Ok(noise(9_000, 1)));
+    }
+}
+
+/// One copy of a unit cannot be written, and the power is cut after any number of commands: what was synced is read, also by a mount from which
+/// the sector can be written, or cannot still.
+#[test]
+fn cut_at_any_moment_leaves_no_older_copy_that_is_taken() {
+    for (old, seed) in (0..3).map(|old| (old, 7 + old as u64)) {
+        let mut stop = 0;
+        loop {
+            let (mut bed, inode, copies) = settled_file(seed);
+            let unwritable: BTreeSet<u64> = [copies[old]].into();
+            bed.unwritable = unwritable.clone();
+            bed.write(inode, 0, &noise(9_000, 1));
+            bed.sync(None);
+            bed.begin_unmount();
+            let done = (0..stop).take_while(|_| bed.step()).count();
+            let what = format!("copy {old}, after {done}");
+            let mut bed = Bed::mount(bed.cut(), seed);
+            if stop % 2 == 0 {
+                bed.unwritable = unwritable.clone();
+            }
+            assert!(bed.read(inode, 0, 10_000) == Ok(noise(9_000, 1)), "{what}");
+            let mut bed = Bed::mount(bed.unmount(), seed);
+            assert!(bed.read(inode, 0, 10_000) == Ok(noise(9_000, 1)), "{what}, later");
+            if done < stop {
+                break;
+            }
+            stop += 1;
+        }
+        assert!(stop > 8, "{stop} commands");
+    }
+}
+
+/// No copy but the first is read until a copy could not be written. Superblocks are written then, once for all that follow.
+#[test]
+fn healthy_filesystem_reads_one_copy() {
+    let (mut bed, inode, copies) = settled_file(3);
+    bed.write(inode, 0, &noise(9_000, 1));
+    let disk = bed.unmount();
+    let reads_of = |bed: &mut Bed| {
+        assert!(bed.read(inode, 0, 10_000) == Ok(noise(9_000, 1)));
+        wait(bed);
+        let of =
+            |lba: &u64| bed.reads.iter().filter(|extent| extent.contains(Lba::new(*lba))).count();
+        copies.iter().map(of).collect::<Vec<usize>>()
+    };
+    let mut bed = Bed::mount(copy(&disk), 1);
+    assert_eq!(reads_of(&mut bed), [1, 0, 0]);
+    let generation = newest(&bed.disk).unwrap().generation;
+    bed.write(inode, 0, &noise(9_000, 2));
+    bed.sync(None);
+    wait(&mut bed);
+    assert_eq!(newest(&bed.disk).unwrap().generation, generation);
+    bed.unwritable = [copies[2]].into();
+    for round in 3..6 {
+        bed.write(inode, 0, &noise(9_000, round));
+        bed.sync(None);
+        wait(&mut bed);
+        assert_eq!(newest(&bed.disk).unwrap().generation, generation + 1);
+    }
+    bed.write(inode, 0, &noise(9_000, 1));
+    let mut bed = Bed::mount(bed.unmount(), 1);
+    assert_eq!(reads_of(&mut bed), [1, 1, 0]);
 }
 
 /// Two of three copies cannot be written: where both hold an older version nothing is written any more, for a reader who has read two copies
