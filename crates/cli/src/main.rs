@@ -42,7 +42,7 @@ struct Output {
     /// Print one JSON value on standard output and nothing else
     #[arg(long, global = true)]
     json: bool,
-    /// Show no progress
+    /// Show no progress, and nothing of `fs mkfs`, `mount`, `umount` and `sync` that went well
     #[arg(long, global = true)]
     quiet: bool,
 }
@@ -56,6 +56,18 @@ impl Output {
     /// The same for one of many results: a break if standard output is not read any more.
     fn print_on(self, result: &dyn Show) -> Result<ControlFlow<()>, AppError> {
         self.print_after("", result)
+    }
+
+    /// Prints what a command has done, whose caller may only want to know that it has.
+    fn print_done(self, result: &dyn Show) -> Result<(), AppError> {
+        // Of what has failed the error says all there is to be said.
+        let is_empty = !self.json && result.text().is_empty();
+        if self.is_silent() || is_empty { Ok(()) } else { self.print(result) }
+    }
+
+    /// Whether nothing is said of what went well.
+    fn is_silent(self) -> bool {
+        self.quiet && !self.json
     }
 
     /// Prints what another run of this program has made of a result.

@@ -49,6 +49,8 @@ pub(crate) struct Bed {
     pub(crate) flushes: u64,
     pub(crate) written: u64,
     pub(crate) read: u64,
+    /// What was read, command by command.
+    pub(crate) reads: Vec<Extent>,
 }
 
 impl Bed {
@@ -98,6 +100,7 @@ impl Bed {
             flushes: 0,
             written: 0,
             read: 0,
+            reads: Vec::new(),
         };
         bed.take();
         bed
@@ -153,6 +156,7 @@ impl Bed {
         match command {
             Command::Read { extent, effort } => {
                 self.read += extent.sectors.get();
+                self.reads.push(extent);
                 let buf = Buf::copy_of(self.disk.bytes(extent));
                 let are_in = |sectors: &BTreeSet<u64>| -> SectorSet {
                     let is_in = |&at: &u32| sectors.contains(&(extent.lba.get() + u64::from(at)));

@@ -119,7 +119,7 @@ pub fn attach(point: &Path, source: &Source, options: Options) -> Result<Attache
     let point =
         point.canonicalize().map_err(|error| FuseError::new(format!("{shown}: {error}")))?;
     let way = match (source, geteuid().is_root()) {
-        (Source::File(file), false) => Way::Helper(by_helper(file, options)),
+        (Source::File(file), false) => Way::Helper(by_helper(file, options)?),
         (Source::File(_) | Source::Device(_), _) => Way::Open(by_itself(&point, source, options)?),
     };
     Ok(Attached { point, options, way })
@@ -168,7 +168,10 @@ fn data(device: &File, mode: u32, source: &Source) -> String {
     text
 }
 
-fn by_helper(file: &Path, options: Options) -> Config {
+fn by_helper(file: &Path, options: Options) -> Result<Config, FuseError> {
+    if !options.flags.0.contains(Flags::DEFAULT.0) {
+        return Err(FuseError::new("only root may mount with the options suid and dev".to_owned()));
+    }
     let mut config = Config::default();
     config.mount_options = vec![
         MountOption::FSName(file.display().to_string()),
@@ -188,7 +191,7 @@ fn by_helper(file: &Path, options: Options) -> Config {
         }
     }
     config.acl = SessionACL::Owner;
-    config
+    Ok(config)
 }
 
 impl Drop for Attached {
@@ -242,6 +245,19 @@ mod tests {
         assert_eq!(Flags::DEFAULT.with("allow_suid"), Flags::DEFAULT.with("suid"));
         assert_eq!(Flags::DEFAULT.with("allow_dev"), Flags::DEFAULT.with("dev"));
         assert_eq!(Flags::DEFAULT.with("rw"), Some(Flags::DEFAULT));
+    }
+
+    #[test]
+    fn helper_takes_no_set_user_id_and_no_devices() {
+        let with = |name| {
+            let flags = Flags::DEFAULT.with(name).unwrap();
+            by_helper(Path::new("a.img"), Options { flags, cache: WriteCache::Core })
+        };
+        assert!(with("ro").is_ok());
+        for name in ["suid", "dev"] {
+            let refused = with(name).err().unwrap().to_string();
+            assert_eq!(refused, "only root may mount with the options suid and dev");
+        }
     }
 
     #[test]

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Sets it, in KiB; where that is not allowed, programs that read in sequence ask in smaller parts, and nothing else is lost.
 pub(crate) fn widen(point: &Path, kib: u32) {
-    let Ok(mounts) = fs::read_to_string("/proc/self/mountinfo") else { return };
-    let Some(device) = device_of(&mounts, point) else { return };
+    let Some(device) = mounted_device(point) else { return };
     for suffix in ["", "-fuseblk"] {
         let path = PathBuf::from(format!("/sys/class/bdi/{device}{suffix}/read_ahead_kb"));
         if path.exists() {
@@ -18,7 +17,12 @@ pub(crate) fn widen(point: &Path, kib: u32) {
     }
 }
 
-/// The numbers of what is mounted last on a directory.
+/// The numbers of what is mounted last on a directory, without a question to it.
+pub(crate) fn mounted_device(point: &Path) -> Option<String> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    device_of(&mounts, point).map(str::to_owned)
+}
+
 fn device_of<'a>(mounts: &'a str, point: &Path) -> Option<&'a str> {
     let point = escaped(point.to_str()?);
     let mut found = None;

@@ -7,9 +7,7 @@
 //!      |              +-- the journal or the root cannot be read, or the disk does not store: it is detached, not ready
 //! ```
 
-use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
@@ -144,8 +142,8 @@ fn also_in_the_kernel(
 
 /// Remounts, and tries again for as long as a file is open for writing and what is mounted there is still the same.
 fn remount_read_only(point: &Path, flags: Flags) {
-    let mounted = || fs::metadata(point).ok().map(|seen| seen.dev());
-    let ours = mounted();
+    // Not by a look at its root: what answers for that may know nothing of it any more.
+    let ours = reading_ahead::mounted_device(point);
     for _ in 0..REMOUNTS_MAX {
         match make_read_only(point, flags) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
@@ -153,7 +151,7 @@ fn remount_read_only(point: &Path, flags: Flags) {
             }
             Ok(()) | Err(_) => return,
         }
-        if ours.is_none() || mounted() != ours {
+        if ours.is_none() || reading_ahead::mounted_device(point) != ours {
             return;
         }
     }

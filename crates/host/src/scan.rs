@@ -100,12 +100,13 @@ pub(crate) fn choose(
     match (fitting.next(), fitting.next(), wanted) {
         (Some(uuid), None, _) => Ok(uuid),
         (None, _, None) => {
-            let looked_at = scan.looked_at;
+            let looked_at = match scan.looked_at {
+                1 => "1 file or device".to_owned(),
+                looked_at => format!("{looked_at} files and devices"),
+            };
             let rest = scan.closed.iter().chain(&scan.damaged).map(|text| format!("; {text}"));
             let rest: String = rest.collect();
-            fail(format!(
-                "no drive of an array is among the {looked_at} files and devices in {place}{rest}"
-            ))
+            fail(format!("no drive of an array is among the {looked_at} in {place}{rest}"))
         }
         (None, _, Some(wanted)) => {
             fail(format!("{place} holds no drive of an array whose UUID begins with {wanted}"))

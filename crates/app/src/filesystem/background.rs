@@ -20,6 +20,9 @@ const NAME: &str = "levelhead: ";
 /// 250 MiB in pieces.
 const ARENAS: (&str, &str) = ("MALLOC_ARENA_MAX", "2");
 
+/// The most sentences of a mount that fails: the last one is why, and those before it may be the disk's part in it.
+const SENTENCES_MAX: usize = 3;
+
 /// Exit code for a mistake of the caller's.
 const USAGE: i32 = 2;
 
@@ -52,13 +55,19 @@ pub fn start_in_background(arguments: &[OsString]) -> Result<String, AppError> {
         err.read_to_string(&mut blame).map_err(cannot)?;
     }
     let ended = child.wait().map_err(cannot)?;
-    let sentence = blame.trim_end();
-    let sentence = sentence.strip_prefix(NAME).unwrap_or(sentence);
-    Err(match (ended.code(), sentence) {
-        (Some(USAGE), sentence) => AppError::usage(sentence),
+    let sentence = last_sentences(&blame);
+    Err(match (ended.code(), sentence.as_str()) {
+        (Some(USAGE), _) => AppError::usage(sentence),
         (_, "") => AppError::trouble(format!("the program that mounts has ended: {ended}")),
-        (_, sentence) => AppError::trouble(sentence),
+        _ => AppError::trouble(sentence),
     })
+}
+
+/// What was said last, in one line.
+fn last_sentences(said: &str) -> String {
+    let lines: Vec<&str> =
+        said.lines().map(|line| line.strip_prefix(NAME).unwrap_or(line)).collect();
+    lines[lines.len().saturating_sub(SENTENCES_MAX)..].join("; ")
 }
 
 /// Lets go of the caller: of its terminal, its folder and its pipes.
@@ -78,4 +87,17 @@ pub fn let_go() -> Result<(), AppError> {
         Ok(())
     };
     all().map_err(|error| AppError::trouble(format!("cannot let go of the caller: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_of_a_mount_that_fails_are_one_line() {
+        let said = "levelhead: one\nlevelhead: two\nlevelhead: three\nlevelhead: four\n";
+        assert_eq!(last_sentences(said), "two; three; four");
+        assert_eq!(last_sentences("levelhead: one\n"), "one");
+        assert_eq!(last_sentences(""), "");
+    }
 }

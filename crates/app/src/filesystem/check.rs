@@ -7,7 +7,7 @@ use levelhead_block::adapter::Waiting;
 use levelhead_erasure::Kernel;
 use levelhead_fs::Moment;
 use levelhead_fs::check::{
-    CannotCheck, CheckOptions, Depth, Fate, Repair, Report, check_with, find_superblock,
+    CannotCheck, CheckOptions, Depth, Fate, Listed, Repair, Report, check_with, find_superblock,
 };
 use levelhead_host::{LoneDrive, words};
 use levelhead_report::json;
@@ -162,6 +162,8 @@ struct Json {
 struct JsonProblem {
     problem: String,
     repaired: bool,
+    /// Whether its sector cannot be written; something else has what it should hold.
+    unwritable: bool,
 }
 
 impl Show for FilesystemCheck {
@@ -175,6 +177,7 @@ impl Show for FilesystemCheck {
             let fate = match listed.fate {
                 Fate::Left => "",
                 Fate::Repaired => " (repaired)",
+                Fate::Unwritable => " (cannot be written)",
             };
             text.push_str(&format!("{}{fate}\n", listed.problem));
         }
@@ -196,7 +199,13 @@ impl Show for FilesystemCheck {
             let compared = words::counted(report.compared_sectors, "sector");
             text.push_str(&format!(", {compared} compared"));
         }
+        let is_unwritable = |listed: &&Listed| listed.fate == Fate::Unwritable;
+        let unwritable = report.listed.iter().filter(is_unwritable).count();
         text.push_str(&match (report.problems, report.left()) {
+            (problems, 0) if unwritable > 0 => format!(
+                "; {}, none left, {unwritable} of them in sectors that cannot be written\n",
+                words::counted(problems, "problem")
+            ),
             (0, _) => "; clean\n".to_owned(),
             (1, 0) => "; 1 problem, repaired\n".to_owned(),
             (problems, 0) => format!("; {problems} problems, all repaired\n"),
@@ -213,6 +222,7 @@ impl Show for FilesystemCheck {
         let listed = report.listed.iter().map(|listed| JsonProblem {
             problem: listed.problem.to_string(),
             repaired: listed.fate == Fate::Repaired,
+            unwritable: listed.fate == Fate::Unwritable,
         });
         json::pretty(&Json {
             clean: report.is_clean(),

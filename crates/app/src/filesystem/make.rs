@@ -88,11 +88,12 @@ pub fn make_filesystem(ask: &MakeFilesystem) -> Result<MadeFilesystem, AppError>
         empty.map_err(AppError::usage)?;
     }
     if is_there && holds_something {
+        // What is there stays where the disk does not store.
+        Disk::open(&member)?.flush()?;
         erase_signatures(&member).map_err(AppError::trouble)?;
     }
     let file = NewFile::create(&member, size, is_there)?;
-    let drive = Arc::new(LoneDrive::open(&member).map_err(AppError::usage)?);
-    let mut disk = Disk { device: Waiting::new(drive), name: member.to_string(), written: 0 };
+    let mut disk = Disk::open(&member)?;
     disk.write(&made.first)?;
     disk.flush()?;
     disk.write(&made.last)?;
@@ -196,6 +197,11 @@ struct Disk {
 }
 
 impl Disk {
+    fn open(member: &MemberSpec) -> Result<Self, AppError> {
+        let drive = Arc::new(LoneDrive::open(member).map_err(AppError::usage)?);
+        Ok(Self { device: Waiting::new(drive), name: member.to_string(), written: 0 })
+    }
+
     fn write(&mut self, all: &[Written]) -> Result<(), AppError> {
         let request = |Written { lba, bytes }: &Written| {
             let extent = Extent::new(*lba, Sectors::new(1));

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use levelhead_fs::{Answer, ScrubParts, ScrubPlace, Scrubbed, What};
+use levelhead_fs::{Answer, ScrubParts, ScrubPlace, Scrubbed, State, What};
 use levelhead_fuse::{read_status, scrub_step};
 use levelhead_report::json;
 use levelhead_units::{Bytes, Sectors};
@@ -43,7 +43,7 @@ pub fn scrub_parts(text: &str) -> Result<ScrubParts, String> {
 }
 
 /// What a scrub has found.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct FilesystemScrub {
     sectors_read: u64,
     sectors_damaged: u64,
@@ -52,9 +52,23 @@ pub struct FilesystemScrub {
     files_damaged: u64,
     /// Whether it has come to the end.
     complete: bool,
+    /// Why nothing is written any more: nothing is scrubbed then, because what was written last may not be on the disk.
+    failure: Option<String>,
 }
 
 impl FilesystemScrub {
+    /// That the disk stores what it should.
+    ///
+    /// # Errors
+    ///
+    /// It does not: a sentence that says why.
+    pub fn check(&self, target: &str) -> Result<(), AppError> {
+        let Some(failure) = &self.failure else { return Ok(()) };
+        Err(AppError::trouble(format!(
+            "{target} is read-only: {failure}; a scrub after the next mount finds what was synced"
+        )))
+    }
+
     fn add(&mut self, step: &Scrubbed) {
         self.sectors_read += step.read;
         self.sectors_damaged += step.damaged;
@@ -98,8 +112,15 @@ pub fn scrub_filesystem(
     let task = progress.begin("sectors read", 0);
     let begun = Instant::now();
     let parts = ask.parts;
+    let status = || read_status(point).map_err(blame);
     while let Some(at) = place {
         if stop.is_wished() {
+            break;
+        }
+        if let Asked::Mounted = asked
+            && let Some(State::Failed(failure)) = status()?.map(|status| status.state)
+        {
+            found.failure = Some(failure.to_string());
             break;
         }
         let step = match &mut asked {
@@ -123,8 +144,7 @@ pub fn scrub_filesystem(
     found.complete = place.is_none();
     match asked {
         Asked::Mounted => {
-            let status = read_status(point).map_err(blame)?;
-            found.files_damaged = status.map_or(0, |status| status.files_damaged);
+            found.files_damaged = status()?.map_or(0, |status| status.files_damaged);
         }
         Asked::Alone(alone) => found.files_damaged = alone.close()?.files_damaged,
     }

@@ -203,17 +203,23 @@ pub(crate) struct DamageArgs {
 
 pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     match options {
-        Options::Mkfs(args) => output.print(&make_filesystem(&args.ask())?),
+        Options::Mkfs(args) => output.print_done(&make_filesystem(&args.ask())?),
         Options::Mount(args) => args.run(output),
         Options::Umount(UmountArgs { directory }) => {
             let unmounted = umount(&directory)?;
-            output.print(&unmounted)?;
+            output.print_done(&unmounted)?;
             unmounted.check()
         }
-        Options::Sync(SyncArgs { path }) => output.print(&sync_filesystem(&path)?),
+        Options::Sync(SyncArgs { path }) => {
+            let synced = sync_filesystem(&path)?;
+            output.print_done(&synced)?;
+            synced.check()
+        }
         Options::Scrub(ScrubArgs { target, only, rate }) => {
             let (stop, ask) = (stop_on_signals()?, ScrubFilesystem { target, parts: only, rate });
-            output.print(&scrub_filesystem(&ask, &stop, progress::bars(output).as_ref())?)
+            let scrubbed = scrub_filesystem(&ask, &stop, progress::bars(output).as_ref())?;
+            output.print(&scrubbed)?;
+            scrubbed.check(&ask.target)
         }
         Options::Check(args) => args.run(output),
         Options::Damage(args) => {
@@ -329,7 +335,7 @@ impl MountArgs {
             on_begin: &mut || begun.note(),
             on_ready: &mut |mounted| {
                 // It is mounted all the same.
-                drop(output.print(mounted));
+                drop(output.print_done(mounted));
                 if lets_go {
                     left = let_go();
                 }
@@ -358,6 +364,7 @@ impl MountArgs {
             arguments.extend(["--options".into(), options.into()]);
         }
         arguments.extend(["--".into(), (&self.target).into(), (&self.directory).into()]);
-        output.print_text(&start_in_background(&arguments)?)
+        let said = start_in_background(&arguments)?;
+        if output.is_silent() { Ok(()) } else { output.print_text(&said) }
     }
 }

@@ -183,6 +183,11 @@ fn scan_refuses_what_it_cannot_tell_apart_with_the_sentence_of_serve() {
     let expected =
         format!("no drive of an array is among the 0 files and devices in {}", folder(&shelf));
     assert_eq!(none, expected);
+    let notes = shelf.path("notes.img");
+    fs::write(&notes, [0; 4096]).unwrap();
+    let one = refusal_of_scan(folder(&shelf), &[]);
+    assert!(one.contains("is among the 1 file or device in"), "{one}");
+    fs::remove_file(&notes).unwrap();
     let drives = shelf.array(DRIVE);
     let uuid = list(&shelf)["arrays"][0]["uuid"].as_str().unwrap().to_owned();
     // A copy of a member at the same generation: which of them is the drive is not for a program to say.

@@ -128,14 +128,40 @@ fn umount_after_writes_that_failed_says_so() {
     levelhead(&["fs", "sync", bed.point()]).good();
     // It is taken into memory, and has no place; what comes after that is found may be refused.
     drop(fs::write(bed.at("large"), vec![7; 30 << 20]));
-    let ended = levelhead(&["fs", "sync", bed.point()]);
+    let ended = levelhead(&["fs", "sync", bed.point(), "--json"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.err.contains("not everything that was written is stored"), "{ended:?}");
+    let told: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!(told["stored"].as_bool(), Some(false), "{told}");
     let ended = levelhead(&["fs", "umount", bed.point(), "--json"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     let told: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
     assert_eq!(told["stored"].as_bool(), Some(false), "{told}");
     gone(pid);
+}
+
+#[test]
+fn quiet_commands_print_nothing_and_users_get_no_set_user_id() {
+    if !can_mount() {
+        return;
+    }
+    let bed = Bed::new();
+    for args in [
+        vec!["fs", "mkfs", &bed.target, "--force"],
+        vec!["fs", "mount", &bed.target, bed.point()],
+        vec!["fs", "sync", bed.point()],
+        vec!["fs", "umount", bed.point()],
+    ] {
+        let printed = levelhead(&[&args[..], &["--quiet"]].concat()).good();
+        assert_eq!(printed, "", "{args:?}");
+    }
+    fs::set_permissions(&bed.target, fs::Permissions::from_mode(0o666)).unwrap();
+    for options in ["suid", "rw,dev"] {
+        let args = ["fs", "mount", &bed.target, bed.point(), "-o", options];
+        let refused = as_nobody(env!("CARGO_BIN_EXE_levelhead"), &args);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.err.contains("only root may mount with the options suid and dev"));
+    }
 }
 
 /// Unmounts when it is dropped.

@@ -1,5 +1,7 @@
 //! The disk under a check: sectors are read in batches, neighbours with one command.
 
+use std::collections::BTreeSet;
+
 use levelhead_block::{BlockDevice, Buf, Command, Durability, Effort, Outcome, Request, SectorSet};
 use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
 
@@ -14,10 +16,15 @@ const COMMAND_MAX: u64 = 256;
 /// Sectors that wait to be written: 4 MiB.
 const WRITES_MAX: usize = 1_024;
 
+/// The most sectors that cannot be written: with more of them the device is taken to store nothing.
+const UNWRITABLE_MAX: usize = 4_096;
+
 /// See the module.
 pub(crate) struct Disk<'a> {
     device: &'a mut dyn BlockDevice,
     writes: Vec<(Lba, Box<Sector>)>,
+    /// Sectors that could not be written.
+    unwritable: BTreeSet<Lba>,
     /// Why the device does not answer any more, or does not store what it should.
     trouble: Option<String>,
 }
@@ -48,7 +55,7 @@ impl Got {
 
 impl<'a> Disk<'a> {
     pub(crate) fn new(device: &'a mut dyn BlockDevice) -> Self {
-        Self { device, writes: Vec::new(), trouble: None }
+        Self { device, writes: Vec::new(), unwritable: BTreeSet::new(), trouble: None }
     }
 
     pub(crate) fn size(&self) -> Sectors {
@@ -58,6 +65,11 @@ impl<'a> Disk<'a> {
     /// Why it does not do what it should.
     pub(crate) fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
+    }
+
+    /// Sectors that could not be written.
+    pub(crate) fn unwritable(&self) -> &BTreeSet<Lba> {
+        &self.unwritable
     }
 
     /// Reads these sectors, with retries.
@@ -136,14 +148,21 @@ impl<'a> Disk<'a> {
     }
 
     fn run(&mut self, batch: Vec<Request>) {
-        for reply in self.device.run(batch) {
-            if !reply.outcome.is_good() {
-                self.note_trouble(reply.reason);
+        let commands: Vec<Command> = batch.iter().map(|request| request.command).collect();
+        for (command, reply) in commands.into_iter().zip(self.device.run(batch)) {
+            match (&reply.outcome, command) {
+                (outcome, _) if outcome.is_good() => {}
+                (Outcome::Done { .. }, Command::Write { extent, .. })
+                    if self.unwritable.len() < UNWRITABLE_MAX =>
+                {
+                    self.unwritable.insert(extent.lba);
+                }
+                _ => self.note_trouble(reply.reason),
             }
         }
     }
 
-    fn note_trouble(&mut self, reason: Option<String>) {
+    pub(crate) fn note_trouble(&mut self, reason: Option<String>) {
         let reason = reason.unwrap_or_else(|| "it does not answer or store any more".to_owned());
         self.trouble.get_or_insert(reason);
     }

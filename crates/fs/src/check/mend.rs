@@ -209,7 +209,9 @@ impl Mender<'_, '_> {
         Head { kind, filesystem, lba: lead, generation: record, owner }.seal(&mut bytes);
         for lba in geometry.copies_of(lead) {
             self.checker.disk.write(lba, &bytes);
+            self.checker.copies_written.insert(lba);
         }
+        self.checker.changed.insert(lead);
         self.has_changed = true;
     }
 

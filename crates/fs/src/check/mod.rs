@@ -40,9 +40,11 @@ mod tests;
 mod trees;
 mod walk;
 
+use std::collections::BTreeSet;
+
 use levelhead_block::BlockDevice;
 use levelhead_erasure::Kernel;
-use levelhead_units::Sectors;
+use levelhead_units::{Lba, Sectors};
 
 pub use self::report::{Fate, LISTED_MAX, List, Listed, Problem, Report};
 
@@ -199,25 +201,34 @@ fn repair(
     report: Report,
     on_step: &mut dyn FnMut(Step),
 ) -> Result<Report, CannotCheck> {
-    let Found { mut report, mut has_changed } = look(device, options, superblock, report, on_step)?;
-    superblocks::rewrite(device, has_changed)?;
+    let Found { mut report, mut changes } = look(device, options, superblock, report, on_step)?;
+    superblocks::rewrite(device, changes)?;
     for _ in 0..PASSES_MAX {
-        if !has_changed {
+        if !changes.has_changed {
             break;
         }
         let superblock = find_superblock(device)?;
         let later = look(device, options, &superblock, Report::default(), on_step)?;
-        has_changed = later.has_changed;
+        changes = later.changes;
         report.settle(&later.report);
-        superblocks::rewrite(device, has_changed)?;
+        superblocks::rewrite(device, changes)?;
     }
     Ok(report)
 }
 
-/// What one pass has found, and whether it has changed anything that the next one may see.
+/// What one pass has found and done.
 struct Found {
     report: Report,
+    changes: Changes,
+}
+
+/// What one pass has written.
+#[derive(Clone, Copy, Debug, Default)]
+struct Changes {
+    /// It has changed anything that the next one may see.
     has_changed: bool,
+    /// A copy of a unit could not be written, and may hold an older version.
+    has_older: bool,
 }
 
 /// Puts what a cut has left in order, and checks.
@@ -229,17 +240,21 @@ fn look(
     on_step: &mut dyn FnMut(Step),
 ) -> Result<Found, CannotCheck> {
     let Some(superblock) = put_in_order(device, superblock, options.kernel, &mut report)? else {
-        return Ok(Found { report, has_changed: false });
+        return Ok(Found { report, changes: Changes::default() });
     };
     let mut checker = Checker::new(device, superblock, *options, report, on_step);
     checker.run();
     let has_changed = options.repair == Repair::All && checker.mend();
     if options.repair == Repair::All {
         checker.disk.flush();
+        checker.note_unwritable();
     }
     match checker.disk.trouble() {
         Some(reason) => Err(CannotCheck::Device { reason: reason.to_owned() }),
-        None => Ok(Found { report: checker.report, has_changed }),
+        None => {
+            let has_older = !checker.disk.unwritable().is_disjoint(&checker.copies_written);
+            Ok(Found { report: checker.report, changes: Changes { has_changed, has_older } })
+        }
     }
 }
 
@@ -287,6 +302,10 @@ struct Checker<'a> {
     /// Whether everything was read that may name sectors or inodes (CK3).
     is_known: bool,
     step: Step,
+    /// Leads of units that were changed.
+    changed: BTreeSet<Lba>,
+    /// Copies of units that were written, or could not be.
+    copies_written: BTreeSet<Lba>,
     /// Where everything lies, if that is wanted.
     surveyed: Option<survey::Found>,
     on_step: &'a mut dyn FnMut(Step),
@@ -306,6 +325,8 @@ impl<'a> Checker<'a> {
             comparing: Comparing::default(),
             wrong: Vec::new(),
             is_known: true,
+            changed: BTreeSet::new(),
+            copies_written: BTreeSet::new(),
             step: Step { units: 0, sectors: 0 },
             surveyed: None,
             superblock,
@@ -324,6 +345,20 @@ impl<'a> Checker<'a> {
         self.check_names();
         self.check_lists();
         self.check_space();
+    }
+
+    /// What could not be written is not repaired; what counts is in other copies, or in its group.
+    fn note_unwritable(&mut self) {
+        let (geometry, unwritable) = (self.superblock.geometry, self.disk.unwritable().clone());
+        self.report.note_unwritable(&unwritable, &geometry);
+        let is_written = |copy: &&Lba| !unwritable.contains(copy);
+        let are_too_few = |lead: &Lba| {
+            let copies = geometry.copies_of(*lead);
+            copies.iter().filter(is_written).count() < copies.len().min(2)
+        };
+        if self.changed.iter().any(are_too_few) {
+            self.disk.note_trouble(Some("too few copies of metadata can be written".to_owned()));
+        }
     }
 
     /// Something is wrong that is not repaired here and now.

@@ -1,11 +1,12 @@
 //! What a check has found.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use levelhead_units::{Extent, Lba};
 
 use crate::format::unit::Kind;
-use crate::geometry::GroupIdx;
+use crate::geometry::{Geometry, GroupIdx};
 
 /// Problems that are named one by one; more of them are only counted.
 pub const LISTED_MAX: usize = 4_096;
@@ -53,6 +54,8 @@ pub enum Fate {
     Left,
     /// It is no more.
     Repaired,
+    /// Its sector cannot be written: other copies have what it should hold, or its group does.
+    Unwritable,
 }
 
 /// What can be wrong.
@@ -73,6 +76,8 @@ pub enum Problem {
         lead: Lba,
         /// How many.
         bad: u8,
+        /// How many of these hold an older version, or zeroes: they are not damaged, a write of them has failed.
+        unwritten: u8,
     },
     /// No copy of a unit is left.
     UnitLost {
@@ -337,13 +342,36 @@ impl Report {
         *self = Self { listed, problems, repaired, was_in_order, ..later.clone() };
     }
 
+    /// What was to be repaired in sectors that cannot be written is not.
+    pub(super) fn note_unwritable(&mut self, unwritable: &BTreeSet<Lba>, geometry: &Geometry) {
+        for listed in self.listed.iter_mut().filter(|listed| listed.fate == Fate::Repaired) {
+            let is_unwritable = match listed.problem {
+                Problem::Superblock { lba }
+                | Problem::Data { lba, .. }
+                | Problem::Redundant { lba, .. } => unwritable.contains(&lba),
+                Problem::Copies { lead, .. } => {
+                    geometry.copies_of(lead).iter().any(|copy| unwritable.contains(copy))
+                }
+                _ => false,
+            };
+            if is_unwritable {
+                listed.fate = Fate::Unwritable;
+            }
+        }
+    }
+
     pub(super) fn note(&mut self, problem: Problem, fate: Fate) {
         self.problems += 1;
-        self.repaired += u64::from(fate == Fate::Repaired);
+        self.repaired += u64::from(fate != Fate::Left);
         if self.listed.len() < LISTED_MAX {
             self.listed.push(Listed { problem, fate });
         }
     }
+}
+
+/// A number of copies for people.
+fn copies(count: u8) -> String {
+    if count == 1 { "1 copy".to_owned() } else { format!("{count} copies") }
 }
 
 /// A run of sectors for people.
@@ -394,12 +422,24 @@ impl fmt::Display for Problem {
             }
             Self::Journal => write!(f, "a record of the journal that counts is lost"),
             Self::Unsettled => write!(f, "what the journal has cannot all come to its place"),
-            Self::Copies { lead, bad } => {
-                write!(
-                    f,
-                    "{bad} copies of the metadata at sector {lead} are damaged",
-                    lead = lead.get()
-                )
+            Self::Copies { lead, bad, unwritten } => {
+                let lead = lead.get();
+                match bad - unwritten {
+                    0 => write!(
+                        f,
+                        "{} of the metadata at sector {lead}: out of date, could not be written",
+                        copies(bad)
+                    ),
+                    damaged if unwritten == 0 => {
+                        write!(f, "{} of the metadata at sector {lead}: damaged", copies(damaged))
+                    }
+                    damaged => write!(
+                        f,
+                        "{} of the metadata at sector {lead}: damaged, and {} out of date",
+                        copies(damaged),
+                        copies(unwritten)
+                    ),
+                }
             }
             Self::UnitLost { lead, kind, owner } => {
                 let (kind, owner) = (name(kind), of(owner));
@@ -492,14 +532,14 @@ impl fmt::Display for Problem {
             Self::Data { lba, inode } => {
                 write!(
                     f,
-                    "sector {lba}: data of inode {inode} is damaged, its group has it",
+                    "sector {lba}: data of inode {inode} is damaged or could not be written, its group has it",
                     lba = lba.get()
                 )
             }
             Self::Redundant { lba, inode } => {
                 write!(
                     f,
-                    "sector {lba}: what is redundant of inode {inode} is damaged",
+                    "sector {lba}: what is redundant of inode {inode} is damaged or could not be written",
                     lba = lba.get()
                 )
             }

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use levelhead_block::BlockDevice;
 use levelhead_units::{Lba, Sectors};
 
-use super::CannotCheck;
 use super::disk::Disk;
-use crate::format::superblock::{NoSuperblock, Superblock};
+use super::{CannotCheck, Changes};
+use crate::format::superblock::{NoSuperblock, OLDER_COPIES, Superblock};
 use crate::format::unit::Sector;
 use crate::geometry::{COPIES_MAX, Geometry};
 
-/// Bytes that differ from one mount to the next: the state, the generation, the record and the checksum.
-const OF_A_MOUNT: [std::ops::Range<usize>; 4] = [20..21, 48..56, 136..144, 4_092..4_096];
+/// Bytes that differ from one write to the next: the state, whether copies may be older, the generation, the record and the checksum.
+const OF_A_WRITE: [std::ops::Range<usize>; 5] = [20..21, 40..41, 48..56, 136..144, 4_092..4_096];
 
 /// The superblock that counts, and the copies that are not what they should be.
 pub(super) struct Found {
@@ -75,19 +75,28 @@ pub(super) fn find(disk: &mut Disk<'_>) -> Result<Found, CannotCheck> {
     Ok(Found { superblock, bad, others })
 }
 
-/// Writes those anew that are not the same as the one that counts; all of them if units were changed: the next transaction has
-/// another name than the one under which they were.
-pub(super) fn rewrite(device: &mut dyn BlockDevice, has_changed: bool) -> Result<(), CannotCheck> {
+/// Writes those anew that are not the same as the one that counts; all of them if units were changed, for the next transaction has
+/// another name than the one under which they were, and if a copy could not be written.
+pub(super) fn rewrite(device: &mut dyn BlockDevice, changes: Changes) -> Result<(), CannotCheck> {
     let mut disk = Disk::new(device);
     let Found { mut superblock, mut others, .. } = find(&mut disk)?;
-    if has_changed {
+    let is_news = changes.has_older && !superblock.has_older_copies();
+    if is_news {
+        superblock.incompatible |= OLDER_COPIES;
+    }
+    if changes.has_changed {
         superblock.record += 1;
+    }
+    if changes.has_changed || is_news {
         superblock.generation += 1;
         others = superblock.geometry.superblocks().to_vec();
     }
     for lba in others {
         disk.write(lba, &superblock.encode());
         disk.flush();
+    }
+    if disk.unwritable().len() == superblock.geometry.superblocks().len() {
+        disk.note_trouble(Some("no superblock can be written".to_owned()));
     }
     match disk.trouble() {
         Some(reason) => Err(CannotCheck::Device { reason: reason.to_owned() }),
@@ -99,9 +108,9 @@ pub(super) fn rewrite(device: &mut dyn BlockDevice, has_changed: bool) -> Result
 /// time, so that those behind the newest one may be any number of times older, and none before it.
 fn may_be_cut(bytes: &Sector, newest: &Superblock, is_before_right: bool) -> bool {
     let right = newest.encode();
-    let is_of_a_mount = |at: &usize| OF_A_MOUNT.iter().any(|range| range.contains(at));
+    let is_of_a_write = |at: &usize| OF_A_WRITE.iter().any(|range| range.contains(at));
     let is_same =
-        (0..bytes.len()).filter(|at| bytes[*at] != right[*at]).all(|at| is_of_a_mount(&at));
+        (0..bytes.len()).filter(|at| bytes[*at] != right[*at]).all(|at| is_of_a_write(&at));
     let may_be_older = match Superblock::decode(bytes) {
         Ok(older) => older.generation < newest.generation && !is_before_right,
         Err(_) => true,

@@ -1,13 +1,18 @@
 //! Checks of what was used, cut off and damaged.
 
-use levelhead_block::Memory;
+use std::collections::BTreeSet;
+
+use levelhead_block::{BlockDevice, Memory, Outcome, Reply, Request, SectorSet};
 use levelhead_erasure::Kernel;
 
 use levelhead_units::{Extent, Lba, Sectors};
 
-use super::{CheckOptions, Depth, Report, check};
+use super::shelf::Shelf;
+use super::{CheckOptions, Depth, Fate, Listed, Problem, Repair, Report, check};
 use crate::bed::Bed;
 use crate::format::inode::mode;
+use crate::format::superblock::Superblock;
+use crate::format::unit::Sector;
 use crate::request::{Allocation, Answer, Changes, Named, Removed, Renaming, Setting, What};
 
 const FILE: u32 = mode::FILE | 0o644;
@@ -147,4 +152,71 @@ fn filesystem_is_clean_after_a_cut_at_any_moment() {
         let all = Extent::new(Lba::ZERO, Sectors::new(20_000));
         assert!(disk.bytes(all) == before.bytes(all), "CK1");
     }
+}
+
+/// A disk of which some sectors cannot be written.
+struct Worn<'a> {
+    below: &'a mut Memory,
+    unwritable: BTreeSet<Lba>,
+}
+
+impl BlockDevice for Worn<'_> {
+    fn size(&self) -> Sectors {
+        self.below.size()
+    }
+
+    fn run(&mut self, batch: Vec<Request>) -> Vec<Reply> {
+        let mut replies = Vec::new();
+        for request in batch {
+            let extent = request.command.extent().filter(|_| request.command.is_write());
+            let is_bad = |extent: Extent| extent.iter().any(|lba| self.unwritable.contains(&lba));
+            replies.extend(match extent.filter(|&extent| is_bad(extent)) {
+                Some(extent) => {
+                    let (unknown, damaged) = (SectorSet::EMPTY, SectorSet::first(extent.sectors));
+                    vec![Reply::bare(Outcome::Done { unknown, damaged })]
+                }
+                None => self.below.run(vec![request]),
+            });
+        }
+        replies
+    }
+}
+
+/// A repair of what lies in sectors that cannot be written says so, and leaves no problem; without a repair an older copy is told from a
+/// damaged one.
+#[test]
+fn sectors_that_cannot_be_written_are_no_problem_that_is_left() {
+    let mut shelf = Shelf::new();
+    let lead = crate::format::inode::InodePlace::of(shelf.file).lead;
+    let copy = shelf.superblock.geometry.copies_of(lead)[1];
+    let older = shelf.sector(copy).to_vec();
+    shelf.edit(shelf.file, |inode| inode.modified.seconds = 77);
+    let data = shelf.window(shelf.file).extent.lba;
+    shelf.sector(copy).copy_from_slice(&older);
+    shelf.spoil(data);
+    let copies = Problem::Copies { lead, bad: 1, unwritten: 1 };
+    assert!(looked(&mut shelf.disk).listed.iter().any(|listed| listed.problem == copies));
+    let options = CheckOptions {
+        depth: Depth::Data,
+        repair: Repair::All,
+        ..CheckOptions::new(Kernel::best())
+    };
+    let mut worn = Worn { below: &mut shelf.disk, unwritable: [copy, data].into() };
+    let report = check(&mut worn, &options).unwrap();
+    assert!(report.is_clean(), "{report:?}");
+    // The next mount compares copies.
+    for lba in shelf.superblock.geometry.superblocks() {
+        let sector: Sector = (&*shelf.sector(lba)).try_into().unwrap();
+        assert!(Superblock::decode(&sector).unwrap().has_older_copies(), "{lba:?}");
+    }
+    let is_its = |listed: &Listed| match listed.problem {
+        Problem::Copies { .. } => listed.problem == copies,
+        Problem::Data { lba, .. } => lba == data,
+        _ => false,
+    };
+    assert_eq!(report.listed.len(), 2, "{report:?}");
+    assert!(
+        report.listed.iter().all(|listed| is_its(listed) && listed.fate == Fate::Unwritable),
+        "{report:?}"
+    );
 }

@@ -169,9 +169,18 @@ impl Checker<'_> {
             let is_bad = |lba: &Lba| got.sector(*lba) != Some(right);
             let bad: Vec<Lba> = geometry.copies_of(lead).into_iter().filter(is_bad).collect();
             if !bad.is_empty() {
-                self.note_mended(Problem::Copies { lead, bad: bad.len() as u8 });
+                let is_unwritten = |lba: &&Lba| {
+                    got.sector(**lba).is_some_and(|sector| {
+                        let older = Head::open(sector)
+                            .is_ok_and(|head| head.filesystem == filesystem && head.lba == lead);
+                        older || sector.iter().all(|&byte| byte == 0)
+                    })
+                };
+                let unwritten = bad.iter().filter(is_unwritten).count() as u8;
+                self.note_mended(Problem::Copies { lead, bad: bad.len() as u8, unwritten });
                 if self.options.repair == Repair::All {
                     bad.iter().for_each(|&lba| self.disk.write(lba, right));
+                    self.copies_written.extend(bad);
                 }
             }
             if let Some(found) = &mut self.surveyed {

@@ -115,7 +115,7 @@ impl Filesystem {
         if self.is_read_only() {
             return false;
         }
-        let mut has_moved = false;
+        let mut has_moved = self.say_older();
         if let Some(to) = self.settles_to() {
             has_moved |= self.write_units(to);
         }
@@ -172,22 +172,19 @@ impl Filesystem {
 
     pub(super) fn handle_in_place(&mut self, sub: SubId, extent: Extent, stored: &Stored) {
         let leads = self.checkpoint.writing.get(&sub).cloned().unwrap_or_default();
-        let to_be_read = match stored.failed() {
-            Some(failed) => self.note_copies(extent, failed, &leads),
-            None => None,
-        };
-        let Some(to_be_read) = to_be_read else {
+        let unclear = stored.failed().and_then(|failed| self.note_copies(extent, failed, &leads));
+        let Some(unclear) = unclear else {
             self.checkpoint.writing.remove(&sub);
             return self.break_down(stored.failure(Failure::Metadata));
         };
-        for lead in to_be_read {
-            let sub = self.read_back(lead);
-            self.checkpoint.writing.insert(sub, [lead].into());
+        for one in unclear {
+            let sub = self.read_back(one);
+            self.checkpoint.writing.insert(sub, [one.lead].into());
         }
         self.end_copies(sub);
     }
 
-    /// Copies of units are written, or it is known what lies in their places.
+    /// Copies of units are written, or it is known what they hold.
     pub(super) fn end_copies(&mut self, sub: SubId) {
         let leads = self.checkpoint.writing.remove(&sub);
         for lead in leads.into_iter().flatten() {
@@ -214,7 +211,9 @@ impl Filesystem {
             return true;
         }
         let is_any = !self.checkpoint.written.is_empty() || !extents.is_empty();
-        if self.checkpoint.flushing.is_some() || is_writing || !is_any {
+        // UW3
+        let is_saying = self.is_saying_older();
+        if self.checkpoint.flushing.is_some() || is_writing || is_saying || !is_any {
             return false;
         }
         let units = std::mem::take(&mut self.checkpoint.written);

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use levelhead_block::Piece;
 use levelhead_units::{Extent, Instant, Lba, Nanos, Sectors};
 
+use super::repairs::Repair;
 use super::{Filesystem, Phase, Purpose};
-use crate::action::{Action, Event};
 use crate::format::extent::{CodingExtent, WordSymbol};
 
 /// The most sectors that wait: 16 MiB of memory. What is found beyond that waits for the next reader, or for a scrub.
@@ -43,6 +43,8 @@ pub(super) struct Deferred {
     pub(super) extent: CodingExtent,
     /// All of its codeword that were bad.
     pub(super) bad: Arc<Vec<Lba>>,
+    /// The file that has it, if that is known.
+    pub(super) inode: Option<u64>,
 }
 
 /// See the module.
@@ -110,7 +112,7 @@ impl Filesystem {
 
     /// Writes a sector anew, if it is still what lies there (DE1).
     pub(super) fn rewrite_if_right(&mut self, deferred: Deferred) -> bool {
-        let Deferred { lba, sum, piece, extent, bad } = deferred;
+        let Deferred { lba, sum, piece, extent, bad, inode } = deferred;
         let one = Extent::new(lba, Sectors::new(1));
         let may_write = !self.is_read_only()
             && !self.logged.contains_key(&lba)
@@ -122,9 +124,7 @@ impl Filesystem {
             return false;
         }
         self.repairs.note_mended(lba);
-        self.counts.repaired += 1;
-        self.actions.push_back(Action::Event(Event::Repaired { lba }));
-        self.rewrite(lba, piece);
+        self.rewrite(lba, piece, Repair::Sector { extent, inode });
         true
     }
 

@@ -21,6 +21,9 @@ pub(super) const MARK: u32 = 2;
 /// Where records begin.
 pub(crate) const RECORDS: u32 = 2 * MARK;
 
+/// The least room that is counted on: a record has room for what one request changes.
+const ROOM_MIN: u32 = 6 * 24;
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Journal {
@@ -37,6 +40,9 @@ pub(super) struct Journal {
     named: BTreeMap<Lba, u64>,
     /// Places that could not be written: records lie elsewhere as long as there is room.
     failed: BTreeSet<u32>,
+    /// The most sectors that follow one another and could be written, as far as is known. As much is counted on: what bad sectors cut the
+    /// ring into may be too short for anything else.
+    room: u32,
 }
 
 /// A record in the ring.
@@ -59,6 +65,7 @@ impl Journal {
             mark: 0,
             named: BTreeMap::new(),
             failed: BTreeSet::new(),
+            room: superblock.geometry.journal().sectors.get() as u32 - RECORDS,
         }
     }
 
@@ -75,10 +82,10 @@ impl Journal {
         self.durable
     }
 
-    /// The sectors that a record may have. Two of them, one that is being committed and the next, come in when a third of the ring is
+    /// The sectors that a record may have. Two of them, one that is being committed and the next, come in when a third of the room is
     /// taken already; then a third is left for those that bring what is in it to its place.
     pub(super) fn record_max(&self) -> u32 {
-        (self.extent.sectors.get() as u32 - RECORDS) / 6
+        self.room / 6
     }
 
     /// A sector of the ring.
@@ -116,6 +123,11 @@ impl Journal {
     pub(super) fn note_failed(&mut self, record: u64, failed: &[u32]) {
         let at = self.place_of(record);
         self.failed.extend(failed.iter().map(|sector| at + sector));
+        let size = self.extent.sectors.get() as u32;
+        let ends = self.failed.iter().copied().chain([size]);
+        let mut from = RECORDS;
+        let pieces = ends.map(|end| end - std::mem::replace(&mut from, end + 1));
+        self.room = pieces.max().expect("there is an end").max(ROOM_MIN);
     }
 
     /// Whether some of its sectors could not be written.
@@ -160,12 +172,12 @@ impl Journal {
 
     /// Whether what is in the ring should come to its place before more comes in.
     pub(super) fn is_filling(&self) -> bool {
-        self.used() * 3 > self.extent.sectors.get()
+        self.used() * 3 > self.room.into()
     }
 
     /// Whether so much is in the ring that it should begin to come to its place.
     pub(super) fn is_growing(&self) -> bool {
-        self.used() * 6 > self.extent.sectors.get()
+        self.used() * 6 > self.room.into()
     }
 
     /// Sectors of records that count.

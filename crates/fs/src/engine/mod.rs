@@ -78,7 +78,7 @@ use self::settling::Settling;
 use self::spares::Spares;
 use self::stale::StaleExtents;
 use self::units::UnitRead;
-use self::unwritable::{Stored, Unwritable};
+use self::unwritable::{Stored, Unclear, Unwritable};
 use crate::action::{Action, Event, SubId, Submit};
 use crate::attempt::{Attempt, Changed, CutPages, Ground, RoomLeft, Stop};
 use crate::cache::Cache;
@@ -208,8 +208,9 @@ struct WriteCommand {
 /// What a command is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
+    /// Some copies of a unit.
     Unit(Lba),
-    /// The leads of several.
+    /// The near copies of one or several.
     Units,
     Pages(JobId),
     /// Rewrites what was repaired: nothing waits for it.
@@ -220,8 +221,8 @@ enum Purpose {
     Record,
     Mark,
     InPlace,
-    /// Reads the first copy of a unit that could not be written.
-    ReadBack(Lba),
+    /// Reads a copy of a unit that could not be written.
+    ReadBack(Unclear),
     FlushInPlace,
     /// Makes repairs safe.
     FlushRepairs,
@@ -381,14 +382,17 @@ impl Filesystem {
         self.note_repairs_done(sub, &reply);
         let stored = Stored::of(inside.extent, &reply);
         match inside.what {
-            Purpose::Unit(lead) => self.handle_unit(lead, reply),
+            Purpose::Unit(lead) => {
+                let extent = inside.extent.expect("a read has a place");
+                self.handle_unit(lead, extent, reply);
+            }
             Purpose::Units => {
                 let extent = inside.extent.expect("a read has a place");
                 self.handle_units(extent, reply);
             }
             Purpose::Pages(job) => self.handle_pages(job, sub, reply),
             Purpose::Repair => {
-                self.handle_rewritten(inside.extent.expect("a write has a place").lba);
+                self.handle_rewritten(inside.extent.expect("a write has a place"), &stored);
             }
             Purpose::Direct => self.handle_direct(sub, &stored),
             Purpose::FlushBeforeRecord => self.handle_flushed(&reply),
@@ -397,7 +401,7 @@ impl Filesystem {
             Purpose::InPlace => {
                 self.handle_in_place(sub, inside.extent.expect("a write has a place"), &stored);
             }
-            Purpose::ReadBack(lead) => self.handle_read_back(sub, lead, reply),
+            Purpose::ReadBack(unclear) => self.handle_read_back(sub, unclear, reply),
             Purpose::FlushInPlace => self.handle_flushed_in_place(&reply),
             Purpose::FlushRepairs if is_stored(&reply) => {}
             Purpose::FlushRepairs => self.break_down(Failure::Flush),
@@ -522,8 +526,8 @@ impl Filesystem {
                 moved[4] = self.place_on(now);
                 moved[5] = self.settle_on();
                 moved[6] = self.rewrite_on(now);
-                moved[7] = self.unmount_on();
-                moved[8] = self.rewrite_files_on(now);
+                moved[7] = self.rewrite_files_on(now);
+                moved[8] = self.unmount_on();
             }
             if moved == [false; 9] {
                 if !self.is_stuck() {

@@ -8,10 +8,10 @@
 //! What the newest complete record says counts, and everything back to the oldest one that it names. Of each place the newest word
 //! counts: what was freed later is left alone. Replaying twice is like replaying once.
 //!
-//! Superblocks are written one after the other, and nothing else is before all of them are. So whichever of them a cut leaves is right. The
-//! newest one of an end in order says that everything is in its place; should it be damaged, an older one has the journal read, and a mark
-//! that was written before says the same there: otherwise coding extents that are named in the last records would count as stale, and could not
-//! be computed. Records of a life that ended in order are below the name that the next one begins with, and only that one writes over them.
+//! Superblocks are written one after the other, and at the beginning and the end nothing else is before all of them are; in between what needs
+//! their new word waits (UW3). So whichever of them a cut leaves is right. The newest one of an end in order says that everything is in its
+//! place; should it be damaged, an older one has the journal read, and a mark that was written before says the same there: otherwise coding
+//! extents that are named in the last records would count as stale, and could not be computed. Records of a life that ended in order are below the name that the next one begins with, and only that one writes over them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,13 +30,11 @@ use crate::cache::Unit;
 use crate::format::extent::CodingExtent;
 use crate::format::inode::FileKind;
 use crate::format::record::{About, Descriptor, RecordEntry};
+use crate::format::superblock::SUPERBLOCKS;
 use crate::format::unit::{Head, Sector};
 use crate::rules::Rule;
 use crate::settings::MountMode;
 use crate::sums::sum_of;
-
-/// How many superblocks there are.
-const SUPERBLOCKS: u8 = 3;
 
 /// Sectors of the journal that are read with one command: 1 MiB.
 const READ_MAX: u64 = 256;
@@ -132,7 +130,7 @@ impl Filesystem {
     }
 
     /// One copy at a time, each durable before the next.
-    fn write_superblock(&mut self, copy: usize) {
+    pub(super) fn write_superblock(&mut self, copy: usize) {
         let lba = self.superblock.geometry.superblocks()[copy];
         let buf = Buf::copy_of(&self.superblock.encode()[..]);
         let pieces = vec![Piece::whole(Arc::new(buf))];
@@ -142,27 +140,30 @@ impl Filesystem {
     pub(super) fn handle_superblock(&mut self, stored: &Stored) {
         match stored.failed() {
             Some([]) => {}
-            // The newest one that can be read counts.
-            Some(failed) if self.unwritable.superblocks + 1 < SUPERBLOCKS => {
-                self.unwritable.superblocks += 1;
+            // The newest one that can be read counts. A cut may take the one that is being written, so that two are needed.
+            Some(failed) if !self.unwritable.is_superblock => {
+                self.unwritable.is_superblock = true;
                 self.do_without(failed);
             }
             Some(_) | None => return self.break_down(stored.failure(Failure::Metadata)),
         }
         let left = match &mut self.phase {
-            Phase::Mounting(mounting) => &mut mounting.superblocks,
-            Phase::Closing(left) => left,
-            Phase::Mounted | Phase::Unmounting | Phase::Unmounted | Phase::Broken(_) => return,
+            Phase::Mounting(mounting) => Some(&mut mounting.superblocks),
+            Phase::Closing(left) => Some(left),
+            Phase::Mounted | Phase::Unmounting => self.unwritable.superblocks_left(),
+            Phase::Unmounted | Phase::Broken(_) => None,
         };
+        let Some(left) = left else { return };
         *left -= 1;
         let left = *left;
         if left > 0 {
             return self.write_superblock(usize::from(SUPERBLOCKS - left));
         }
-        self.unwritable.superblocks = 0;
+        self.unwritable.note_superblocks();
         match self.phase {
             Phase::Closing(_) => self.phase = Phase::Unmounted,
-            _ => {
+            Phase::Mounted | Phase::Unmounting | Phase::Unmounted | Phase::Broken(_) => {}
+            Phase::Mounting(_) => {
                 self.phase = Phase::Mounted;
                 self.reserve_spares();
                 if self.keeps(Rule::Orphans) {
@@ -200,13 +201,7 @@ impl Filesystem {
                     Stored::Nothing => return self.break_down(Failure::Disk),
                     Stored::Without(failed) => self.note_not_placed(extent, &failed, written),
                 }
-                let Phase::Mounting(mounting) = &mut self.phase else { return };
-                if mounting.subs.is_empty() {
-                    mounting.step = Step::Flushing;
-                    let sub = self.submit_flush(Purpose::Mount);
-                    let Phase::Mounting(mounting) = &mut self.phase else { return };
-                    mounting.subs.insert(sub, Extent::new(Lba::ZERO, Sectors::ZERO));
-                }
+                self.end_placing(sub);
             }
             Step::Flushing => {
                 if !is_stored(&reply) {
@@ -228,14 +223,27 @@ impl Filesystem {
             return;
         }
         let leads: BTreeSet<Lba> = mounting.leads.get(&extent.lba).copied().into_iter().collect();
-        match self.note_copies(extent, failed, &leads) {
-            Some(to_be_read) => {
-                for lead in to_be_read {
-                    self.read_back(lead);
-                }
-            }
-            None => self.break_down(Failure::Metadata),
+        let Some(unclear) = self.note_copies(extent, failed, &leads) else {
+            return self.break_down(Failure::Metadata);
+        };
+        for one in unclear {
+            let sub = self.read_back(one);
+            let Phase::Mounting(mounting) = &mut self.phase else { return };
+            mounting.subs.insert(sub, extent);
         }
+    }
+
+    /// What the journal has has come to its place, as far as this command was for it: when all of it has, it is flushed.
+    pub(super) fn end_placing(&mut self, sub: SubId) {
+        let Phase::Mounting(mounting) = &mut self.phase else { return };
+        mounting.subs.remove(&sub);
+        if mounting.step != Step::Placing || !mounting.subs.is_empty() {
+            return;
+        }
+        mounting.step = Step::Flushing;
+        let sub = self.submit_flush(Purpose::Mount);
+        let Phase::Mounting(mounting) = &mut self.phase else { return };
+        mounting.subs.insert(sub, Extent::new(Lba::ZERO, Sectors::ZERO));
     }
 
     /// What the journal has counts.
@@ -560,7 +568,8 @@ impl Filesystem {
             && self.stale.is_empty()
             && !self.early.are_waiting()
             && self.jobs.is_empty()
-            && self.subs.is_empty();
+            && self.subs.is_empty()
+            && !self.rewriting.is_left_at_end();
         if !is_quiet {
             return false;
         }

@@ -18,6 +18,7 @@ use levelhead_units::{Instant, Lba, Sectors};
 use super::job::{Job, JobId, PAGE};
 use super::plan::Plan;
 use super::reencode::{Sources, Way};
+use super::repairs::Repair;
 use super::stale::{Due, InPlace, Placing, StaleExtent};
 use super::unwritable::Stored;
 use super::{Attempted, Failure, Filesystem, Phase, Purpose, SubId};
@@ -97,7 +98,7 @@ impl Filesystem {
         let Some(stale) = self.stale.remove(group) else { return };
         for lba in stale.extent.data().iter() {
             if let Some(logged) = self.logged.remove(&lba) {
-                self.rewrite(lba, logged.page);
+                self.rewrite(lba, logged.page, Repair::Logged);
             }
         }
     }

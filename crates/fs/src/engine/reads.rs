@@ -685,6 +685,7 @@ impl Filesystem {
             }
         }
         let is_scrub = self.scrubs.contains_key(&id);
+        let inode = self.file_of(id);
         for Computed { lba, buf, extent, bad } in computed {
             let read = self.page_reads.get_mut(&id).expect("it reads");
             let target = read.plan.targets.get(&lba).map(|target| target.sum);
@@ -702,7 +703,7 @@ impl Filesystem {
             if self.page_reads[&id].was_freed {
                 continue; // DE2
             }
-            let deferred = Deferred { lba, sum, piece, extent, bad };
+            let deferred = Deferred { lba, sum, piece, extent, bad, inode };
             if !is_scrub {
                 self.defer(deferred);
             } else if self.rewrite_if_right(deferred) {

@@ -20,15 +20,17 @@ use levelhead_block::{Buf, Durability, Piece, Reply};
 use levelhead_units::{Extent, Lba, Sectors};
 
 use super::job::JobId;
+use super::unwritable::Stored;
 use super::{Filesystem, Purpose, SubId, is_stored};
 use crate::action::{Action, Event};
+use crate::format::extent::CodingExtent;
 use crate::format::unit::Sector;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
     /// On their way.
-    inside: BTreeSet<Lba>,
+    inside: BTreeMap<Lba, Repair>,
     /// Those that have ended since the last flush, each with the number of its end.
     ended: BTreeMap<Lba, u64>,
     ends: u64,
@@ -40,6 +42,17 @@ pub(super) struct Repairs {
     pub(super) worn: Worn,
     /// Sectors of files that were found lost, each with the checksum that it should have.
     lost: BTreeMap<Lba, u32>,
+}
+
+/// What is written again.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Repair {
+    /// A copy of a unit.
+    Copy,
+    /// A sector of a coding extent, and the file that has it, if that is known.
+    Sector { extent: CodingExtent, inode: Option<u64> },
+    /// What the journal has, and can bring no other way.
+    Logged,
 }
 
 /// Sectors whose places do not hold them. None of these is taken again before the next mount.
@@ -134,13 +147,30 @@ impl Repairs {
 
 impl Filesystem {
     /// A sector is written anew.
-    pub(super) fn rewrite(&mut self, lba: Lba, piece: Piece) {
-        self.repairs.inside.insert(lba);
+    pub(super) fn rewrite(&mut self, lba: Lba, piece: Piece, what: Repair) {
+        self.repairs.inside.insert(lba, what);
+        if !matches!(what, Repair::Logged) {
+            self.actions.push_back(Action::Event(Event::Repaired { lba }));
+        }
         self.submit_write(Purpose::Repair, lba, vec![piece], Durability::Cached);
     }
 
-    pub(super) fn handle_rewritten(&mut self, lba: Lba) {
-        self.repairs.inside.remove(&lba);
+    pub(super) fn handle_rewritten(&mut self, extent: Extent, stored: &Stored) {
+        let lba = extent.lba;
+        let what = self.repairs.inside.remove(&lba).expect("it was on its way");
+        match (what, stored.failed()) {
+            (Repair::Copy | Repair::Sector { .. }, Some([])) => {
+                self.counts.repaired += 1;
+            }
+            // RP1: the rest of the codeword has it.
+            (Repair::Sector { extent, inode }, Some(failed)) => {
+                self.leave_failed(inode, &extent, failed);
+            }
+            (Repair::Copy | Repair::Logged, _) | (Repair::Sector { .. }, None) => {}
+        }
+        if let (Repair::Copy, Some(failed)) = (what, stored.failed()) {
+            self.note_copies(extent, failed, &BTreeSet::new());
+        }
         if let Some(before) = self.repairs.mended.get_mut(&lba) {
             *before = SubId(self.sub_last);
         }
@@ -180,10 +210,8 @@ impl Filesystem {
                 continue;
             }
             mended += 1;
-            self.rewrite(lba, Piece::whole(Arc::new(Buf::copy_of(sector))));
-            self.actions.push_back(Action::Event(Event::Repaired { lba }));
+            self.rewrite(lba, Piece::whole(Arc::new(Buf::copy_of(sector))), Repair::Copy);
         }
-        self.counts.repaired += mended;
         mended
     }
 }

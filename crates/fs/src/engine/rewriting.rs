@@ -8,8 +8,8 @@
 //!                 +--------------------------------------------------------------------------------------+
 //! ```
 //!
-//! What the pages hold does not change, so times and size stay. What is not done when the filesystem is unmounted is left: the next
-//! scrub finds it.
+//! What the pages hold does not change, so times and size stay. An unmount still has files leave places that do not hold them, up to 64 MiB.
+//! What is not done then is left: the next scrub finds it.
 
 use std::collections::BTreeMap;
 use std::mem::take;
@@ -30,6 +30,9 @@ const QUIET: Nanos = Nanos::from_secs(1);
 /// The most pages that are read at a time: 4 MiB.
 const PART_MAX: u64 = 1_024;
 
+/// The most pages that an unmount still writes, of files that leave places: 64 MiB.
+const AT_END_MAX: u64 = 1 << 14;
+
 /// The most windows that are looked at in one attempt.
 const WINDOWS_MAX: usize = 64;
 
@@ -40,6 +43,8 @@ pub(super) struct Rewriting {
     job: Option<JobId>,
     /// When the disk has had nothing to do for long enough.
     at: Option<Instant>,
+    /// Pages that an unmount has written.
+    at_end: u64,
 }
 
 /// How far a file has come.
@@ -49,6 +54,8 @@ struct Course {
     next: u64,
     /// More of it has been found since it began: it begins anew when it is through.
     is_again: bool,
+    /// Whether it lies in places that do not hold it.
+    is_leaving: bool,
 }
 
 /// What is to be rewritten next of a file.
@@ -77,10 +84,23 @@ impl Rewriting {
         self.at
     }
 
-    fn add(&mut self, inode: u64) {
+    fn add(&mut self, inode: u64) -> &mut Course {
         let is_under_way = self.job.is_some();
         let course = self.files.entry(inode).or_default();
         course.is_again = is_under_way || course.next > 0;
+        course
+    }
+
+    /// The file that is next, and the page with which it goes on; at the end only if it leaves places.
+    fn next(&self, is_end: bool) -> Option<(u64, u64)> {
+        let may_begin = !is_end || self.at_end < AT_END_MAX;
+        let mut files = self.files.iter().filter(|(_, course)| course.is_leaving || !is_end);
+        files.next().filter(|_| may_begin).map(|(&inode, course)| (inode, course.next))
+    }
+
+    /// Whether an unmount waits for files that leave places.
+    pub(super) fn is_left_at_end(&self) -> bool {
+        self.next(true).is_some()
     }
 
     /// Whether a part of a file is on its way.
@@ -107,25 +127,23 @@ impl Filesystem {
 
     /// What lies in coding extents with sectors whose places do not hold them goes elsewhere.
     pub(super) fn leave_places(&mut self, inode: u64) {
-        self.rewriting.add(inode);
+        self.rewriting.add(inode).is_leaving = true;
     }
 
     /// Goes on with what is to be rewritten, if it is time.
     pub(super) fn rewrite_files_on(&mut self, now: Instant) -> bool {
-        let Some((&inode, &Course { next: from, .. })) = self.rewriting.files.first_key_value()
-        else {
+        let is_end = matches!(self.phase, Phase::Unmounting);
+        let next = self.rewriting.next(is_end);
+        let may_begin = (is_end || matches!(self.phase, Phase::Mounted)) && !self.is_read_only();
+        let Some((inode, from)) = next.filter(|_| may_begin && self.rewriting.job.is_none()) else {
             self.rewriting.at = None;
             return false;
         };
-        if !matches!(self.phase, Phase::Mounted) || self.rewriting.job.is_some() {
-            self.rewriting.at = None;
-            return false;
-        }
         if !self.subs.is_empty() {
             self.rewriting.at = Some(now + QUIET);
             return false;
         }
-        if *self.rewriting.at.get_or_insert(now + QUIET) > now {
+        if !is_end && *self.rewriting.at.get_or_insert(now + QUIET) > now {
             return false;
         }
         let pages = Pages { from, to: from };
@@ -138,7 +156,8 @@ impl Filesystem {
 
     pub(super) fn run_rewrite(&mut self, id: JobId, part: RewrittenPart) {
         let RewrittenPart { inode, pages, version } = part;
-        let is_over = !matches!(self.phase, Phase::Mounted) || self.is_read_only();
+        let goes_on = matches!(self.phase, Phase::Mounted | Phase::Unmounting);
+        let is_over = !goes_on || self.is_read_only();
         if is_over || !self.rewriting.files.contains_key(&inode) {
             return self.end_rewrite(id, inode, None);
         }
@@ -155,6 +174,9 @@ impl Filesystem {
                     {
                         self.put_again(inode, page, bytes);
                     }
+                }
+                if matches!(self.phase, Phase::Unmounting) {
+                    self.rewriting.at_end += pages.to - pages.from;
                 }
                 self.end_rewrite(id, inode, Some(pages.to));
                 self.file(inode).brings_early = true;

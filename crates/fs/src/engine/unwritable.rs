@@ -7,18 +7,24 @@
 //! | a sector cannot be written of | then |
 //! |---|---|
 //! | a coding extent | it is computed from its codeword, as one that cannot be read, and the file leaves the place when the disk is quiet |
-//! | a unit | its other copies have it, one of those beside each other among them |
+//! | a unit | its other copies have it; superblocks say so, and from then on a reader takes the newest of several copies ([`units`](super::units)) |
 //! | a record of the journal | it is computed from the record's redundancy, else the record is written again elsewhere in the journal |
-//! | a superblock, a mark | the others have it |
-//! | a repair | nothing is lost: the next read finds the sector bad again |
+//! | a superblock | the two others have it |
+//! | a mark | it is there twice |
+//! | a repair | a file leaves the place, as that of a coding extent; of a unit the other copies have it |
 //!
 //! Where that does not do, as where the disk is gone or a flush fails, nothing is written any more.
 //!
 //! # Invariants
 //!
 //! - UW1. The extent of a write stays taken ([`Inside`](super::Inside)) until all of its parts have ended.
-//! - UW2. No copy of a unit that a reader takes first is left with an older version of it.
+//! - UW2. Before the journal forgets a unit a copy of it is written, and all but two copies hold no older version of it; where there are no
+//!   more than two, the lead holds none. A place that was never written, or cannot be read, holds none.
+//! - UW3. Before the journal forgets a unit of which a copy could not be written, all superblocks say that copies may be older, but for one
+//!   that cannot be written itself. A cut before that leaves the unit in the journal, which brings it to its copies at the next mount: if one
+//!   fails again, the superblocks that end this mount say so. Nothing takes it back.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use levelhead_block::Request as BlockRequest;
@@ -28,6 +34,7 @@ use levelhead_units::{Extent, Lba, Sectors};
 use super::{Filesystem, Purpose, SubId};
 use crate::action::{Action, Event, Submit};
 use crate::format::extent::CodingExtent;
+use crate::format::superblock::{OLDER_COPIES, SUPERBLOCKS};
 use crate::format::unit::{Head, Sector};
 use crate::status::Failure;
 
@@ -94,15 +101,61 @@ pub(super) struct Unwritable {
     /// Commands inside the disk that are parts of one.
     parts: BTreeMap<SubId, Part>,
     /// Copies of units that could not be written, as far as they have not been since.
-    copies: BTreeSet<Lba>,
-    /// Superblocks of a round that could not be written.
-    pub(super) superblocks: u8,
+    copies: BTreeMap<Lba, Holds>,
+    /// Whether one superblock of a round could not be written.
+    pub(super) is_superblock: bool,
+    /// Whether superblocks are to say that copies may be older.
+    saying: Saying,
+}
+
+/// How far the superblocks say what the one in memory says: that copies may be older.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Saying {
+    /// They do.
+    #[default]
+    Said,
+    Unsaid,
+    /// So many are still to be written.
+    Inside(u8),
+}
+
+/// What is in a place that could not be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holds {
+    Unknown,
+    /// An older version of the unit.
+    Older,
+    /// Nothing that a reader takes for the unit.
+    Nothing,
+}
+
+/// A copy of a unit of which is to be known what it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unclear {
+    pub(super) lead: Lba,
+    copy: Lba,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Part {
     of: SubId,
     extent: Extent,
+}
+
+impl Unwritable {
+    /// How many superblocks are still to be written while it is mounted, if any are.
+    pub(super) fn superblocks_left(&mut self) -> Option<&mut u8> {
+        match &mut self.saying {
+            Saying::Inside(left) => Some(left),
+            Saying::Said | Saying::Unsaid => None,
+        }
+    }
+
+    /// A round of superblocks is complete: they say what the one in memory says.
+    pub(super) fn note_superblocks(&mut self) {
+        self.is_superblock = false;
+        self.saying = Saying::Said;
+    }
 }
 
 impl Filesystem {
@@ -194,51 +247,94 @@ impl Filesystem {
         true
     }
 
-    /// Copies of units could not be written, or were. Leads of units whose first copy could not, and must be read (UW2); nothing if no
-    /// copy beside the lead, nor it, has one of the units.
+    /// Copies of units could not be written, or were. What has to be read to know whether that is enough (UW2); nothing if it is not.
     pub(super) fn note_copies(
         &mut self,
         extent: Extent,
         failed: &[Lba],
         leads: &BTreeSet<Lba>,
-    ) -> Option<Vec<Lba>> {
+    ) -> Option<Vec<Unclear>> {
         let failed_before = !self.unwritable.copies.is_empty();
         for lba in extent.iter().filter(|lba| failed_before && !failed.contains(lba)) {
             self.unwritable.copies.remove(&lba);
         }
         for &lba in failed {
-            if self.unwritable.copies.insert(lba) {
+            if let Entry::Vacant(vacant) = self.unwritable.copies.entry(lba) {
+                vacant.insert(Holds::Unknown);
                 self.note_unwritable(lba);
             }
         }
-        let near = self.superblock.geometry.near() as usize;
-        let has_copy = |lead: &Lba| {
-            let copies = self.superblock.geometry.copies_of(*lead);
-            copies.iter().take(near).any(|copy| !self.unwritable.copies.contains(copy))
-        };
-        if failed.is_empty() || leads.iter().all(has_copy) {
-            return Some(leads.iter().copied().filter(|lead| failed.contains(lead)).collect());
+        if !failed.is_empty() && !self.superblock.has_older_copies() {
+            self.superblock.incompatible |= OLDER_COPIES;
+            self.unwritable.saying = Saying::Unsaid;
         }
-        None
+        let mut unclear = Vec::new();
+        for &lead in leads.iter().filter(|_| !failed.is_empty()) {
+            unclear.extend(self.judge_copies(lead)?);
+        }
+        Some(unclear)
     }
 
-    /// Reads the first copy of a unit that could not be written.
-    pub(super) fn read_back(&mut self, lead: Lba) -> SubId {
-        let one = Extent::new(lead, Sectors::new(1));
-        self.submit_read(Purpose::ReadBack(lead), one, Effort::Full)
+    /// What has to be read to know whether enough copies of a unit are written; nothing if they are not.
+    fn judge_copies(&self, lead: Lba) -> Option<Vec<Unclear>> {
+        let copies = self.superblock.geometry.copies_of(lead);
+        let holds = |copy: &Lba| self.unwritable.copies.get(copy).copied();
+        let older = copies.iter().filter(|copy| holds(copy) == Some(Holds::Older)).count();
+        let is_unknown = |copy: &&Lba| holds(copy) == Some(Holds::Unknown);
+        let unknown: Vec<Unclear> =
+            copies.iter().filter(is_unknown).map(|&copy| Unclear { lead, copy }).collect();
+        let most = match (copies.len(), holds(&lead)) {
+            (1..=2, None) => copies.len(),
+            (1..=2, Some(_)) => 0,
+            (all, _) => all - 2,
+        };
+        let is_any = copies.iter().any(|copy| holds(copy).is_none());
+        match older + unknown.len() <= most {
+            _ if !is_any || older > most => None,
+            true => Some(Vec::new()),
+            false => Some(unknown),
+        }
     }
 
-    /// It has been read: an older version there would be taken for the unit.
-    pub(super) fn handle_read_back(&mut self, sub: SubId, lead: Lba, reply: Reply) {
+    /// Reads a copy of a unit that could not be written.
+    pub(super) fn read_back(&mut self, unclear: Unclear) -> SubId {
+        let one = Extent::new(unclear.copy, Sectors::new(1));
+        self.submit_read(Purpose::ReadBack(unclear), one, Effort::Full)
+    }
+
+    /// It has been read.
+    pub(super) fn handle_read_back(&mut self, sub: SubId, unclear: Unclear, reply: Reply) {
+        let Unclear { lead, copy } = unclear;
         let is_there = reply.outcome == Outcome::GOOD;
         let sector: Option<Sector> =
             is_there.then(|| reply.data.into_buf()).and_then(|buf| buf.as_slice().try_into().ok());
         let head = sector.and_then(|sector| Head::open(&sector).ok());
         let filesystem = self.superblock.filesystem();
-        if head.is_some_and(|head| head.filesystem == filesystem && head.lba == lead) {
+        let is_older = head.is_some_and(|head| head.filesystem == filesystem && head.lba == lead);
+        if let Some(holds) = self.unwritable.copies.get_mut(&copy) {
+            *holds = if is_older { Holds::Older } else { Holds::Nothing };
+        }
+        if self.judge_copies(lead).is_none() {
             self.break_down(Failure::Metadata);
         }
         self.end_copies(sub);
+        self.end_placing(sub);
+    }
+
+    /// Whether the journal must keep what could not be written to all of its copies (UW3).
+    pub(super) fn is_saying_older(&self) -> bool {
+        self.unwritable.saying != Saying::Said
+    }
+
+    /// Begins to say on the disk that copies may be older, if that is to be said; whether it does.
+    pub(super) fn say_older(&mut self) -> bool {
+        if self.unwritable.saying != Saying::Unsaid {
+            return false;
+        }
+        self.unwritable.saying = Saying::Inside(SUPERBLOCKS);
+        self.superblock.generation += 1;
+        self.write_superblock(0);
+        true
     }
 
     /// A sector of the journal, or a superblock, could not be written, and need not be.

@@ -12,6 +12,9 @@ use crate::geometry::Geometry;
 
 const MAGIC: [u8; 16] = *b"levelhead disk\0\0";
 
+/// How many copies of it there are.
+pub(crate) const SUPERBLOCKS: u8 = 3;
+
 /// The version of the layout.
 const VERSION: u32 = 1;
 
@@ -66,8 +69,11 @@ const READ_ONLY_KNOWN: u64 = 0;
 /// Files may have sectors that end in zeroes which the drive makes use of.
 pub const ZERO_FORCING: u64 = 1;
 
+/// A copy of a unit could not be written and may hold an older version: the first good copy of a unit proves nothing.
+pub const OLDER_COPIES: u64 = 2;
+
 /// Those that do not know one of these must not use the filesystem.
-const INCOMPATIBLE_KNOWN: u64 = ZERO_FORCING;
+const INCOMPATIBLE_KNOWN: u64 = ZERO_FORCING | OLDER_COPIES;
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -248,6 +254,11 @@ impl Superblock {
         self.read_only & !READ_ONLY_KNOWN == 0
     }
 
+    /// Whether a copy of a unit may hold an older version.
+    pub fn has_older_copies(&self) -> bool {
+        self.incompatible & OLDER_COPIES != 0
+    }
+
     /// What heads of this filesystem's sectors name it by.
     pub fn filesystem(&self) -> u64 {
         u64::from_le_bytes(self.identity[..8].try_into().expect("8 bytes"))
@@ -303,8 +314,8 @@ mod tests {
         let mut sector = one().encode();
         sector[100] ^= 1;
         assert_eq!(Superblock::decode(&sector), Err(NoSuperblock::Damaged));
-        let newer = Superblock { incompatible: 6, ..one() }.encode();
-        let unknown = NoSuperblock::Unknown { version: 1, features: 6 };
+        let newer = Superblock { incompatible: 12, ..one() }.encode();
+        let unknown = NoSuperblock::Unknown { version: 1, features: 12 };
         assert_eq!(Superblock::decode(&newer), Err(unknown));
         let newer = Superblock { read_only: 1, ..one() }.encode();
         assert!(!Superblock::decode(&newer).unwrap().may_write());

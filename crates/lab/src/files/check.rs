@@ -67,15 +67,17 @@ pub(crate) fn look(disk: &Disk, trust: Trust) -> Result<u64, String> {
     let options = CheckOptions { depth: Depth::Data, ..CheckOptions::new(Kernel::best()) };
     let report = check(&mut Still(disk), &options).map_err(|how| format!("no check: {how:?}"))?;
     let may_be_bad = |lba: &Lba| disk.may_be_bad(*lba);
-    let superblocks = report.listed.iter();
-    let superblocks =
-        superblocks.filter(|listed| matches!(listed.problem, Problem::Superblock { .. })).count();
+    let is_superblock = |problem: &Problem| match problem {
+        Problem::Superblock { lba } => !disk.unwritable.contains(lba),
+        _ => false,
+    };
+    let superblocks = report.listed.iter().filter(|listed| is_superblock(&listed.problem)).count();
     let may_be = |problem: &Problem| match (trust, problem) {
         (Trust::Scrubbed, _) => false,
         (_, Problem::Superblock { lba }) if disk.unwritable.contains(lba) => true,
         (Trust::Cut, Problem::Superblock { lba }) => disk.bad.contains(lba) && superblocks == 1,
         (_, Problem::Data { lba, .. } | Problem::Redundant { lba, .. }) => may_be_bad(lba),
-        (_, Problem::Copies { lead, bad }) => {
+        (_, Problem::Copies { lead, bad, .. }) => {
             let rewritten = copies(disk, *lead).iter().filter(|lba| may_be_bad(lba)).count();
             rewritten as u64 >= u64::from(*bad)
         }

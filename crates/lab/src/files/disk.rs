@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use levelhead_block::Durability;
+use levelhead_fs::geometry::Geometry;
 use levelhead_stats::Rng;
 use levelhead_units::{Lba, SECTOR_SIZE, Sectors};
 
@@ -132,13 +133,18 @@ impl Disk {
         self.write(coming, Durability::Durable);
     }
 
-    /// One sector in this number cannot be written any more, of those of which nothing was written.
-    pub(crate) fn wear_out(&mut self, every: u64, rng: &mut Rng) {
+    /// One sector in this number cannot be written any more, of the superblocks, and of the copies of a unit that may lie there, never more
+    /// than one.
+    pub(crate) fn wear_out(&mut self, every: u64, geometry: &Geometry, rng: &mut Rng) {
         for from in (0..self.size().get() - every).step_by(every as usize) {
-            // Never two side by side: a unit has two copies there.
-            let lba = Lba::new(from + rng.below(every - 1));
-            if self.sector(lba).iter().all(|&byte| byte == 0) {
-                self.unwritable.insert(lba);
+            self.unwritable.insert(Lba::new(from + rng.below(every)));
+        }
+        let leads = (0..geometry.sectors).map(Lba::new).filter(|&lead| geometry.may_lead(lead));
+        let units = leads.map(|lead| geometry.copies_of(lead));
+        for copies in units.chain([geometry.superblocks().to_vec()]) {
+            let worn = copies.iter().filter(|copy| self.unwritable.contains(copy)).skip(1);
+            for copy in worn.copied().collect::<Vec<Lba>>() {
+                self.unwritable.remove(&copy);
             }
         }
     }

@@ -180,10 +180,11 @@ pub(crate) struct Life<'a> {
 impl Life<'_> {
     fn all(&mut self, script: &Script) -> Result<(), String> {
         let mut disk = script.make.disk();
+        let made = super::survey::newest(&disk).expect("it was just made");
         if self.aim.odds.unwritable > 0 {
-            disk.wear_out(self.aim.odds.unwritable, &mut self.rng);
+            disk.wear_out(self.aim.odds.unwritable, &made.geometry, &mut self.rng);
         }
-        let root = super::survey::newest(&disk).expect("it was just made").root;
+        let root = made.root;
         // The first mount of a new disk can be cut off as any other.
         let mut machine = self.start(disk, Model::new(root, 0), false)?;
         machine.told.clear();

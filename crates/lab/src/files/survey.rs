@@ -64,10 +64,16 @@ impl Survey {
     }
 
     fn unit<'a>(&mut self, disk: &'a Disk, lead: Lba, kind: Kind) -> Result<&'a [u8], String> {
-        let sector = disk.sector(lead);
-        let head = Head::open(sector.try_into().expect("it is a sector"));
-        match head {
-            Ok(head) if head.kind == kind && head.lba == lead => {
+        let version = |lba: Lba| {
+            let sector = disk.sector(lba);
+            let head = Head::open(sector.try_into().expect("it is a sector")).ok()?;
+            (head.lba == lead).then_some((head, sector))
+        };
+        // One that cannot be written holds an older version.
+        let copies = self.superblock.geometry.copies_of(lead).into_iter();
+        let newest = copies.filter_map(version).max_by_key(|(head, _)| head.generation);
+        match newest {
+            Some((head, sector)) if head.kind == kind => {
                 self.units.insert(lead);
                 Ok(&sector[HEAD..])
             }

@@ -38,7 +38,7 @@ fn sector_that_was_written_anew_is_safe_before_its_redundancy_is_void() {
         bed.overwrite(lba);
         let mut bed = Bed::mount(bed.disk, seed);
         assert_eq!(bed.read(inode, 5 * 4_096, 4_096).unwrap(), page(5));
-        while bed.fs.status().sectors_repaired == 0 {
+        while bed.fs.repairs.inside.is_empty() {
             while bed.step() {}
             let quiet = bed.fs.deadline().expect("a repair waits");
             bed.wait_until(quiet);
