@@ -228,7 +228,7 @@ fn what_is_behind_is_waited_for_before_retries_are_made_and_what_is_stuck_is_not
     assert_eq!(asked(&run), [4], "it is far behind its fellows by now");
     run.wait(Nanos::from_millis(500));
     assert!(asked(&run).contains(&0), "it has ended nothing for longer than commands take");
-    finish(&mut run, 0);
+    run.run_until_quiet();
     assert_answered(&mut run, 1);
 }
 
