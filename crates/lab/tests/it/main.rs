@@ -11,6 +11,7 @@ mod mirrors;
 mod papers;
 mod planner_agrees;
 mod power;
+mod recorded;
 mod restarts;
 mod silent;
 mod studies;
