@@ -204,7 +204,7 @@ fn faults(text: &str) -> Faults {
 
 fn sources(ask: &Ask) -> Vec<(String, Source)> {
     if ask.traces.is_empty() {
-        let made_up = "iraw:web,length=10m".parse().expect("a workload of this program");
+        let made_up = "iraw:web,length=600s".parse().expect("a workload of this program");
         return vec![("stand-in for a trace".to_owned(), Source::MadeUp(made_up))];
     }
     let source =
