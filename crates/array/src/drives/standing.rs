@@ -16,8 +16,8 @@
 //! ```
 //!
 //! Silent and aside are no standings: a drive has its standing besides. A *silent* drive keeps its standing, which
-//! counts again as soon as it ends a command. Drives that are *aside* are those that the policy chose to do without
-//! in the last read; the next read chooses anew.
+//! counts again as soon as it ends a command. Drives that are *aside* are those that one read does
+//! without; the next read chooses again. Of them it is remembered that nothing may be heard, so that they are probed.
 //!
 //! The term of a drive that sits out doubles with each time it comes back and is found slow again soon after.
 //!

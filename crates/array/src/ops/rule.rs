@@ -9,7 +9,8 @@
 //! ```
 //!
 //! The same questions are asked up to three times: without the slow and the late drives, with the slow ones,
-//! and with all drives. A sector is given up when the third time gives no answer either.
+//! and with all drives. A sector is given up when the third time gives no answer either. Before retries are made it is
+//! asked once more, whether what is on its way from drives that only lag or are only behind would do: that is waited for.
 
 use levelhead_erasure::SymbolSet;
 

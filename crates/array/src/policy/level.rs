@@ -5,7 +5,8 @@
 //! ```text
 //!   w[j]  = (queued + inside + 1) service[j]                       the predicted wait
 //!   slow  = at most k drives that sit out, or have w > 3 median(w) and service > 1.5 median(service), each
-//!           as if alone in its drive; the longest w first, as long as reading the others costs less
+//!           as if alone in its drive, where the read leaves some drive out; the longest w first, as long as reading the
+//!           others costs less
 //!   l     = drives with requested data, n = drives of the group
 //!
 //!   mean service under 30 us        the l drives: the host would spend more than it saves
@@ -18,8 +19,8 @@
 //! [`cost`](super::cost) says what costs how much. Retries are off, unless retries at once cost less than a
 //! second trip; the answer goes out as soon as every codeword decodes. What a slow drive
 //! still owes is not counted on (the *tardy rule*). Sectors that were lost are computed from the rest of
-//! the group, which is fetched at the head of the queues, and only if that cannot do, or costs more, the
-//! fewest of them are read again with retries, on drives that are not slow.
+//! the group, which is fetched at the head of the queues; then drives that only lag are waited for; and only if that
+//! cannot do, or costs more, the fewest of them are read again with retries, on drives that are not slow.
 
 use std::fmt;
 use std::str::FromStr;
