@@ -40,7 +40,7 @@ const FIXED: [&str; 4] = ["normal", "on-failure", "assisted", "pro-active"];
 const OURS: &str = "level";
 
 /// What names of the traces begin with that were looked at while the policy was tuned.
-const TUNED_ON: [&str; 8] = [
+const TUNED_ON: [&str; 11] = [
     "hadoop_eternity10",
     "hadoop_eternity2",
     "cloudphysics",
@@ -49,6 +49,9 @@ const TUNED_ON: [&str; 8] = [
     "msr_cut_10k.rw_40_60",
     "msps_dtrs",
     "dsk_iozone",
+    "hp_ajw",
+    "umass_financial1",
+    "msr_cut_10k.rw_20_80",
 ];
 
 const ARRAYS: [(&str, &str); 4] = [
