@@ -10,7 +10,7 @@ use super::{Core, Enqueue, ForComing, OpId, Purpose, Sub, Written};
 use crate::action::{Action, SubId, Submit};
 use crate::background::copied::{Coming, Course, What};
 use crate::drives::queue::End;
-use crate::drives::{Ended, Fate, Left, Load, Push};
+use crate::drives::{Ended, Fate, Left, Push};
 use crate::verify::promises::LoneRead;
 use crate::verify::state::{Sent, Verify};
 
@@ -138,9 +138,7 @@ impl Core {
             is_orphan: false,
             is_refused: false,
         };
-        let is_flush = state.command.extent().is_none();
-        let load = if is_flush { Load::Nothing } else { Load::Sectors };
-        self.drives.push(now, Push { drive, sub, lba: state.lba(), end, load });
+        self.drives.push(now, Push { drive, sub, extent: state.command.extent(), end });
         self.subs.insert(sub, state);
         sub
     }

@@ -1,6 +1,6 @@
 //! What the array tells [`Drives`](super::Drives) of commands, and what it is told in return.
 
-use levelhead_units::{DriveIdx, DriveSet, Instant, Lba};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant};
 
 use super::detect::DriveEvent;
 use super::queue::End;
@@ -22,17 +22,9 @@ pub(crate) enum Fate {
 pub(crate) struct Push {
     pub(crate) drive: DriveIdx,
     pub(crate) sub: SubId,
-    pub(crate) lba: Lba,
+    /// The sectors it is about; none for a flush, which moves no arm and does not count as an arrival at the drive.
+    pub(crate) extent: Option<Extent>,
     pub(crate) end: End,
-    pub(crate) load: Load,
-}
-
-/// Whether a command moves the arm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Load {
-    Sectors,
-    /// A flush: it does not count as an arrival at the drive.
-    Nothing,
 }
 
 /// A command for sectors that its drive has ended.

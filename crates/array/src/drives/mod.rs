@@ -49,7 +49,7 @@ use crate::policy::tolerant::Streaks;
 use crate::policy::{Mirror, View};
 use arrivals::Rhythm;
 use detect::{DriveEvent, Figures, Refusal};
-pub(crate) use facts::{Ended, EndedRead, Fate, Left, Load, Push, Reader, Silenced};
+pub(crate) use facts::{Ended, EndedRead, Fate, Left, Push, Reader, Silenced};
 use quantile::Quantile;
 use queue::{HostOrder, HostQueue};
 use silence::{Heard, Patience};
@@ -59,8 +59,9 @@ use track::{DriveTrack, Work};
 /// Reads over which what they found at the drives is averaged.
 const SEEN_MEMORY: f64 = 64.0;
 
-/// What comes within this of the begin of the last command follows it: a track or two.
-const NEXT_MAX: Sectors = Sectors::new(512);
+/// What starts no further than this behind the end of the last command follows it: as much passes under the head before
+/// the next command is heard.
+const NEXT_MAX: Sectors = Sectors::new(8);
 
 /// The most commands that are saved for reads of whole groups.
 const EXTRA_MAX: f64 = 64.0;
@@ -103,7 +104,7 @@ struct Drive {
     heard: Heard,
     /// Commands that it has ended.
     ended: u64,
-    /// Where the command begins that was put into its queue last.
+    /// Where the command ends that was put into its queue last.
     asked_last: Lba,
 }
 
@@ -457,12 +458,12 @@ impl Drives {
         self.each.iter().map(wait).collect()
     }
 
-    /// From where the command begins that a drive was given last to a sector of it.
+    /// From the end of the command that a drive was given last to a sector of it.
     pub(crate) fn distance(&self, drive: DriveIdx, lba: Lba) -> Sectors {
         Sectors::new(self.each[drive.as_usize()].asked_last.get().abs_diff(lba.get()))
     }
 
-    /// Whether a sector comes soon after where that command begins.
+    /// Whether a sector follows that command at once.
     pub(crate) fn is_next(&self, drive: DriveIdx, lba: Lba) -> bool {
         let last = self.each[drive.as_usize()].asked_last;
         (last..last + NEXT_MAX).contains(&lba)
@@ -515,17 +516,14 @@ impl Drives {
 impl Drives {
     /// A command is to wait for its drive.
     pub(crate) fn push(&mut self, now: Instant, push: Push) {
-        let Push { drive, sub, lba, end, load } = push;
+        let Push { drive, sub, extent, end } = push;
         assert!(!self.away().contains(drive), "A2: drive {drive} is lost");
         self.with_work = self.with_work.with(drive);
         let Drive { queue, track, asked_last, .. } = self.of(drive);
-        queue.push(sub, lba, end);
-        match load {
-            Load::Sectors => {
-                track.handle_asked(now);
-                *asked_last = lba;
-            }
-            Load::Nothing => {}
+        queue.push(sub, extent.map_or(Lba::ZERO, |extent| extent.lba), end);
+        if let Some(extent) = extent {
+            track.handle_asked(now);
+            *asked_last = extent.end();
         }
     }
 

@@ -92,8 +92,24 @@ fn reads_are_balanced_over_like_copies() {
     }
 }
 
+/// What follows a drive's last command comes under the head again only a rotation after that: the other copy is read while
+/// that command is not done.
 #[test]
-fn a_stream_stays_at_one_drive() {
+fn copies_take_turns_in_a_stream_of_reads_that_wait() {
+    let mut run = run_of(MIRROR, "level", 512);
+    warm_up(&mut run, 100, extent(0, 1), Nanos::from_millis(5));
+    let mut turns = Vec::new();
+    for id in 1..=20 {
+        let before = inside_of(&run, 0);
+        run.read(id, extent(16 * id, 16));
+        turns.push(inside_of(&run, 0) - before);
+    }
+    assert!(turns.windows(2).all(|pair| pair[0] + pair[1] == 1), "{turns:?}");
+    run.run_until_quiet();
+}
+
+#[test]
+fn a_stream_stays_at_one_drive_that_has_nothing_else_to_do() {
     let mut run = known(MIRROR);
     let mut drives = Vec::new();
     for id in 1..=20 {
