@@ -1,6 +1,6 @@
 //! Requests that are under way.
 
-use levelhead_fs::Allocation;
+use levelhead_fs::{Allocation, What};
 
 use super::model::Mark;
 use super::names::{At, Change, Id};
@@ -24,4 +24,22 @@ pub(crate) enum About {
     Allocate { id: Id, range: Range, how: Allocation },
     Read { id: Id, range: Range, mark: usize },
     Sync(Mark),
+}
+
+/// A request in a few words.
+pub(super) fn short(what: &What) -> String {
+    match what {
+        What::Write { inode, offset, bytes, appends } => match appends {
+            true => format!("append {} bytes to {inode}", bytes.len()),
+            false => format!("write {} bytes from {offset} on to {inode}", bytes.len()),
+        },
+        What::SetExtended { inode, name, value, .. } => {
+            let name = String::from_utf8_lossy(name);
+            format!("set {name} of {inode} to {} bytes", value.len())
+        }
+        What::MakeLink { name, target } => {
+            format!("a link {} of {} bytes", String::from_utf8_lossy(&name.name), target.len())
+        }
+        other => format!("{other:?}"),
+    }
 }

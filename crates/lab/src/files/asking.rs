@@ -10,7 +10,7 @@ use levelhead_fs::{
 use levelhead_units::Nanos;
 
 use super::Files;
-use super::asked::{About, Asked};
+use super::asked::{About, Asked, short};
 use super::content::stamped;
 use super::machine::Machine;
 use super::model::Found;
@@ -461,23 +461,5 @@ fn allocate(state: &mut super::content::State, range: Range, how: Allocation) {
             state.zero(range.offset, end);
             state.resize(state.size.max(end));
         }
-    }
-}
-
-/// A request in a few words.
-fn short(what: &What) -> String {
-    match what {
-        What::Write { inode, offset, bytes, appends } => match appends {
-            true => format!("append {} bytes to {inode}", bytes.len()),
-            false => format!("write {} bytes from {offset} on to {inode}", bytes.len()),
-        },
-        What::SetExtended { inode, name, value, .. } => {
-            let name = String::from_utf8_lossy(name);
-            format!("set {name} of {inode} to {} bytes", value.len())
-        }
-        What::MakeLink { name, target } => {
-            format!("a link {} of {} bytes", String::from_utf8_lossy(&name.name), target.len())
-        }
-        other => format!("{other:?}"),
     }
 }

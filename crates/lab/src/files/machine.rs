@@ -17,7 +17,7 @@ use levelhead_stats::{Rng, Streams};
 use levelhead_units::{Extent, Instant, Lba, Nanos, SECTOR_SIZE, Sectors};
 
 use super::Files;
-use super::asked::Asked;
+use super::asked::{Asked, short};
 use super::disk::{Coming, Disk, Fate};
 use super::model::Model;
 use super::survey::newest;
@@ -321,7 +321,7 @@ impl Machine {
 
     /// Asks for something and waits for the answer.
     pub(crate) fn run(&mut self, what: What) -> Result<Answer, String> {
-        let text = format!("{what:?}");
+        let text = short(&what);
         let id = self.ask(what, None);
         for _ in 0..STEPS_MAX {
             if let Some(answer) = self.answers.remove(&id) {
