@@ -19,16 +19,20 @@
 //!
 //! with `q`, `s`, `x`, `p`, `w` as in `docs/level.md`, `s_min` the fastest copy's pace, `b` sectors that are read, and
 //! the distance from what the drive was asked for last. A seek takes about the root of its length, so the term is
-//! more than the seek itself: an arm that is taken far away is far away for the next reads, too. It gives each arm
-//! a part of the disk. Without it `raid1:2` has a mean of 22.3 ms and a p99 of 75.6 ms for reads of 4 KiB every 6.5 ms, with 0.75 in place of 2.5 one of 20.0 and 67.7, with 2.5 of 17.6 and 55.4,
-//! with 5 of 16.9 and 54.9; from 3.5 on the p99 of arrays with little to do is longer.
+//! more than the seek itself: an arm that is taken far away is far away for the next reads, too. It gives each arm a
+//! part of the disk. Without it `raid1:2` has a mean of 22.3 ms and a p99 of 75.6 ms for reads of 4 KiB every 6.5 ms,
+//! with 0.75 in place of 2.5 one of 20.0 and 67.7, with 2.5 of 17.6 and 55.4, with 5 of 16.9 and 54.9; from 3.5 on the
+//! p99 of arrays with little to do is longer.
 //!
-//! What starts where the drive's last command ends has passed under the head when that command is done, and comes again after
-//! a rotation. So while requests of a stream wait, its copies take turns, and each drive skips what the other one reads; where
-//! a drive has nothing to do, the stream stays at it. `raid10:6` with the requests of a recorded trace, many of 300 KiB in
-//! sequence (hadoop_eternity10, 60 % busy), has a mean of 314 ms; 572 ms where everything from the start of the last command to 2 MiB
-//! behind it counted so, whether the drive was idle or not; under `normal` 337 ms. Two streams that are a third of the
-//! disk apart, reads of 64 KiB every 10 ms in turn: 5.7, 8.5 and 5.5 ms.
+//! What starts where the drive's last command ends has passed under the head when that command is done, and comes again
+//! after a rotation. So while reads of a stream wait, its copies take turns, and each drive skips what the other one
+//! reads; where a drive has nothing to do, the stream stays at it. Before, all that lay between the start of the last
+//! command and 2 MiB behind it counted as following it, whether the drive had something to do or not:
+//!
+//! | mean, healthy drives | `level` | before | `normal` |
+//! |---|---|---|---|
+//! | `raid10:6,chunk=8KiB`, hadoop_eternity10 at 60 % | 314 ms | 572 ms | 337 ms |
+//! | `raid10:6,chunk=64KiB`, two streams of 64 KiB, a tenth of a drive apart, a read each 10 ms | 5.7 ms | 8.5 ms | 5.5 ms |
 //!
 //! Drives whose paces differ by less than what makes a drive slow count as equally fast: what is learnt from 16
 //! commands varies by that much, and would send all reads of a quiet array to the drive that had more luck.
@@ -75,7 +79,7 @@ fn expected(copy: &Copy, least: f64, sectors: u32) -> f64 {
     let pace = choice * if is_alike { least } else { drive.pace_alone };
     let fails = 1.0 - (1.0 - drive.failure_rate).powi(sectors as i32);
     // It has passed under the head when the drive has read what comes before, and comes again after a rotation, for as much
-    // as reading elsewhere takes. A drive with nothing to do has turned on meanwhile.
+    // as reading elsewhere takes. The disk of an idle drive has turned on meanwhile.
     let passes = is_next && drive.queued > 0.5;
     let far = least * if passes { 1.0 } else { FAR * distance.min(1.0).sqrt() };
     (drive.queued + 1.0) * pace + far + drive.excess + fails * drive.wait()

@@ -75,7 +75,7 @@ pub(super) fn find(disk: &mut Disk<'_>) -> Result<Found, CannotCheck> {
     Ok(Found { superblock, bad, others })
 }
 
-/// Writes those anew that are not the same as the one that counts; all of them if units were changed, for the next transaction has
+/// Rewrites those that are not the same as the one that counts; all of them if units were changed, for the next transaction has
 /// another name than the one under which they were, and if a copy could not be written.
 pub(super) fn rewrite(device: &mut dyn BlockDevice, changes: Changes) -> Result<(), CannotCheck> {
     let mut disk = Disk::new(device);

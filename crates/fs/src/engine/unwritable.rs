@@ -115,7 +115,7 @@ enum Saying {
     #[default]
     Said,
     Unsaid,
-    /// So many are still to be written.
+    /// How many are still to be written.
     Inside(u8),
 }
 
