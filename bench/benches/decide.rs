@@ -64,6 +64,7 @@ fn decide(bencher: Bencher<'_, '_>, policy: &str, drives: usize, spare: usize) {
             extra: 0.0,
             sat_out,
             by_hand,
+            follows: false,
             persistent,
         };
         policy.decide(&view)

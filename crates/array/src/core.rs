@@ -106,8 +106,8 @@ pub(crate) struct Core {
     pub(crate) is_journaled: bool,
     /// Which of its records a crash may still find.
     pub(crate) live: Live,
-    /// Whether writes read from where that costs least.
-    pub(crate) weighs_writes: bool,
+    /// Whether writes go round drives that lag.
+    pub(crate) goes_round_lagging: bool,
     /// Drives that no write of a journal should wait for.
     pub(crate) hindering: DriveSet,
     /// The name of the journal's next transaction, once all others are over.
@@ -183,7 +183,7 @@ impl Core {
             live: Live::new(
                 settings.journal.as_ref().is_some_and(|known| known.rules.keep(Rule::Live)),
             ),
-            weighs_writes: matches!(settings.policy, Policy::Level(_)),
+            goes_round_lagging: matches!(settings.policy, Policy::Level(_)),
             hindering: DriveSet::EMPTY,
             journal_next: None,
             to_journal: VecDeque::new(),

@@ -40,6 +40,7 @@ fn no_policy_allocates_when_it_decides() {
         extra: 0.0,
         sat_out,
         by_hand: sat_out,
+        follows: false,
         persistent,
     };
     let region = Region::new(COUNTING);

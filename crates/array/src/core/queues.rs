@@ -176,13 +176,15 @@ impl Core {
     }
 
     /// Whether the drive of a command has lost or forgotten it: it has ended nothing for `patience`, or too many
-    /// other commands since.
+    /// other commands since. A command that waits for its drive is stuck if those inside are.
     pub(crate) fn is_stuck(&self, now: Instant, sub: SubId, patience: Nanos) -> bool {
-        let state = self.subs.get(sub);
-        let Some(&Sub { drive, started: Some(started), ended_before, .. }) = state else {
+        let Some(&Sub { drive, started, ended_before, .. }) = self.subs.get(sub) else {
             return false;
         };
-        self.drives.is_stuck(now, drive, started, ended_before, patience)
+        match started {
+            Some(started) => self.drives.is_stuck(now, drive, started, ended_before, patience),
+            None => self.drives.stalled(now, patience).contains(drive),
+        }
     }
 
     /// Lets commands into every drive whose window has room.

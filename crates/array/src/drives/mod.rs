@@ -18,7 +18,8 @@
 //! | `SLOW_TIMES`, `DEVIATIONS`, `SLOW_MIN` | 3 medians, 6 deviations, 15 ms | [`detect`] | is found slow by its last commands, and sits out |
 //! | `ADMIT_TIMES` | 2.5 medians | [`detect`] | that sits out is quick again |
 //! | `TERM`, `TERM_MAX`, `RELAPSE` | 5 s, 160 s, 60 s | [`standing`] | sits out at least for such a term |
-//! | `SLOW_WAIT`, `SLOW_PACE` | 3 and 1.5 medians | [`level`](crate::policy::level) | is set aside by a read, by its predicted wait and its pace |
+//! | `LAGS` | 1.5 medians | [`level`](crate::policy::level) | lags: it is set aside by a read, by its predicted wait and its pace |
+//! | `LAGS_FOR_WRITES` | 3 medians | [`level`](crate::policy::level) | the same, and no write reads it that has another way |
 //! | `EXCESS` | 3 median paces | [`track`] | is slow now and then: the mean of the time above it counts |
 //! | `SILENCE` | 4 paces | [`track`] | that works on one command for longer has a pace of a quarter of that time |
 //! | `FAR_BEHIND`, `USUAL_MIN` | 2.5, 0.25 | [`lateness`](crate::ops::lateness) | is late with its part of a `level` read, by what its fellows took |
@@ -184,11 +185,6 @@ impl Drives {
 
     fn of(&mut self, drive: DriveIdx) -> &mut Drive {
         &mut self.each[drive.as_usize()]
-    }
-
-    /// Their number, lost ones included.
-    pub(crate) fn count(&self) -> usize {
-        self.each.len()
     }
 
     fn all(&self) -> DriveSet {
@@ -405,6 +401,7 @@ impl Drives {
             window: self.window,
             seen: self.seen,
             extra: self.extra,
+            follows: false,
             sat_out: spared(self.sat_out()),
             by_hand: spared(self.not_to_be_read()),
             persistent: self.streaks.persistent().without(self.sat_out()),
@@ -467,6 +464,17 @@ impl Drives {
     pub(crate) fn is_next(&self, drive: DriveIdx, lba: Lba) -> bool {
         let last = self.each[drive.as_usize()].asked_last;
         (last..last + NEXT_MAX).contains(&lba)
+    }
+
+    /// Whether a sector lies where that command ends, or shortly before or behind it.
+    pub(crate) fn is_near(&self, drive: DriveIdx, lba: Lba) -> bool {
+        self.distance(drive, lba) <= NEXT_MAX
+    }
+
+    /// The drives whose waits and paces are more than `times` the median.
+    pub(crate) fn lagging(&self, now: Instant, times: f64) -> DriveSet {
+        let share = |idx| Share { idx, drive: self.view(now, idx), wanted: 0 };
+        level::lagging(&self.present_data().iter().map(share).collect::<Vec<Share>>(), times)
     }
 
     /// Commands at a drive that is there, on average.

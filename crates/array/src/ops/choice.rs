@@ -5,12 +5,18 @@ use levelhead_units::{DriveSet, Instant};
 
 use crate::core::Core;
 use crate::ops::fetch::{Codeword, Fetch};
-use crate::policy::cost::Costs;
 use crate::policy::tau::Share;
-use crate::policy::{Plan, Policy, View, level};
+use crate::policy::{First, Plan, Policy, View};
+use crate::shape::Cell;
 
-/// Chooses the plan. Where redundancy is not valid yet there is nothing to choose.
-pub(crate) fn plan(core: &mut Core, now: Instant, fetch: &Fetch, policy: Policy) -> Plan {
+/// Chooses the plan of a read that begins at `begin`. Where redundancy is not valid yet there is nothing to choose.
+pub(crate) fn plan(
+    core: &mut Core,
+    now: Instant,
+    fetch: &Fetch,
+    begin: Cell,
+    policy: Policy,
+) -> Plan {
     let synced = fetch.codewords.iter().all(|word| word.row.stripe < core.synced);
     if core.code.is_none() || !synced {
         return Plan::NORMAL;
@@ -31,45 +37,18 @@ pub(crate) fn plan(core: &mut Core, now: Instant, fetch: &Fetch, policy: Policy)
             }
         }
     }
-    let plan = policy.decide(&view_of(core, among, &shares));
+    let view = view_of(core, among, &shares);
+    let mut plan = policy.decide(&View { follows: follows(core, begin), ..view });
+    let data = core.layout.data_symbols();
+    let has_half = || fetch.codewords.iter().any(|word| is_half(needed(word, data), data));
+    if plan.first == First::GroupOfHalf && !has_half() {
+        (plan.first, plan.extra) = (First::Wanted, 0);
+    }
     core.drives.note_views(&shares);
     core.drives.note_extra(&shares, plan.extra);
     core.shares.give_back(shares);
     core.drives.note_aside(plan.aside);
     plan
-}
-
-/// Which drives a read under way does without.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Slow {
-    /// Drives that are not waited for where retries would do: those of `aside` that sit out or are silent, and all that
-    /// take longer.
-    pub(crate) firm: DriveSet,
-    pub(crate) aside: DriveSet,
-    /// Of how many others the rest of a codeword is asked before retries are made.
-    pub(crate) rest_max: usize,
-}
-
-/// The drives that `level` does without at this moment in a read that asked `asked` first.
-pub(crate) fn slow_now(core: &mut Core, now: Instant, fetch: &Fetch, asked: DriveSet) -> Slow {
-    let among = among(core, fetch);
-    let mut shares = core.shares.take();
-    // Of a mirror one copy is requested, also where several were asked for.
-    let wanted = if core.layout.spec().is_mirror() { requested(core, fetch) } else { asked };
-    for idx in among.iter() {
-        let wanted = u32::from(wanted.contains(idx));
-        shares.push(Share { idx, drive: core.drives.view(now, idx), wanted });
-    }
-    let view = view_of(core, among, &shares);
-    let aside = level::slow(&view);
-    let costs = Costs::of(&view, aside);
-    let rest_max = costs.rest_max();
-    let is_dear = |share: &&Share| share.drive.wait() > costs.again();
-    let dear: DriveSet = shares.iter().filter(is_dear).map(|share| share.idx).collect();
-    let firm = view.sat_out.or(view.by_hand).and(aside).or(dear);
-    core.shares.give_back(shares);
-    core.drives.note_aside(aside);
-    Slow { firm, aside, rest_max }
 }
 
 /// The drives that a decision about a read looks at: all that are there, or those with copies of what is read.
@@ -82,13 +61,15 @@ fn among(core: &Core, fetch: &Fetch) -> DriveSet {
     groups.fold(DriveSet::EMPTY, DriveSet::or).and(present)
 }
 
-/// The drives with requested data.
-fn requested(core: &Core, fetch: &Fetch) -> DriveSet {
-    let drives = |word: &Codeword| {
-        let row = word.row;
-        word.subject.iter().map(|symbol| core.layout.cell(row, symbol).drive).collect()
-    };
-    fetch.codewords.iter().map(drives).fold(DriveSet::EMPTY, DriveSet::or)
+/// Whether what is read first, at `begin`, lies close to where its drive's last command ends, and that drive has something
+/// to do: that command may not have been done yet.
+fn follows(core: &Core, begin: Cell) -> bool {
+    core.drives.queue_len(begin.drive) > 0 && core.drives.is_near(begin.drive, begin.lba)
+}
+
+/// Whether at least half of a codeword's data is to be read.
+pub(crate) fn is_half(wanted: SymbolSet, data: usize) -> bool {
+    2 * wanted.len() >= data
 }
 
 /// What a decision is made from. A mirror's reads have to do with the drives that hold what they read, and with no

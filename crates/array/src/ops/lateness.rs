@@ -22,8 +22,9 @@ const LOOK_TAILS: u64 = 2;
 /// The shortest time between two looks at drives that are late by the median of their fellows.
 const LOOK_AGAIN_MIN: Nanos = Nanos::from_millis(1);
 
-/// The 99th percentile of all commands, before it is known: no read waits a whole second for a drive that hangs.
-const TAIL_AT_FIRST: Nanos = Nanos::from_millis(400);
+/// The 99th percentile of all commands is taken to be no more than this, and as much before it is known: no read waits a whole
+/// second for a drive that hangs.
+const TAIL_MAX: Nanos = Nanos::from_millis(400);
 
 /// A drive is far behind its fellows when what it takes beyond their median exceeds this multiple of the usual
 /// excess, and of the square of the queues' length: what is asked for instead joins those queues.
@@ -45,7 +46,7 @@ pub(crate) struct Lateness {
     /// Those of them that have answered, in order.
     answered: Vec<Answered>,
     late: DriveSet,
-    /// Those of them that are silent or stuck, and not just behind their fellows.
+    /// Those of them that are silent or stuck, and not only behind their fellows.
     stuck: DriveSet,
     /// When to look which drives are late, once that is known.
     deadline: Option<Instant>,
@@ -59,8 +60,10 @@ enum Measure {
     /// The same, but it is waited for, and later reads hear of it.
     Noted(u8),
     Slow {
-        /// How long a drive may take if it has ended nothing else.
+        /// How long a drive may end nothing.
         patience: Nanos,
+        /// When drives are looked at next, from when they were asked.
+        look: Nanos,
         /// When those that were asked first are late, by what their fellows took, once that is known.
         behind: Option<Instant>,
     },
@@ -95,8 +98,9 @@ impl Lateness {
             Late::TimesMedian(times) => Measure::TimesMedian(times),
             Late::Noted(times) => Measure::Noted(times),
             Late::WhenSlow => {
-                let tail = core.drives.tail().unwrap_or(TAIL_AT_FIRST);
-                Measure::Slow { patience: tail * LOOK_TAILS, behind: None }
+                let tail = core.drives.tail().map_or(TAIL_MAX, |tail| tail.min(TAIL_MAX));
+                let patience = tail * LOOK_TAILS;
+                Measure::Slow { patience, look: patience, behind: None }
             }
         };
         self.answered.clear();
@@ -109,11 +113,6 @@ impl Lateness {
     pub(crate) fn note_asked(&mut self, core: &Core, fetch: &Fetch) {
         self.asked = fetch.pending_drives();
         self.expect(core, fetch);
-    }
-
-    /// The drives that were asked first.
-    pub(crate) fn asked(&self) -> DriveSet {
-        self.asked
     }
 
     /// Drives that did not answer in time.
@@ -163,7 +162,7 @@ impl Lateness {
     /// The deadline has come.
     pub(crate) fn handle_timeout(&mut self, core: &Core, now: Instant, fetch: &Fetch) {
         self.deadline = None;
-        let Measure::Slow { patience, behind } = self.measure else {
+        let Measure::Slow { patience, look, behind } = self.measure else {
             let pending = fetch.pending_drives();
             let late = pending.without(self.only_queued(core, now));
             self.late = self.late.or(late);
@@ -183,8 +182,8 @@ impl Lateness {
         self.late = self.late.or(overdue.map(|sub| sub.drive).collect());
         let stuck = fetch.subs.iter().filter(|sub| is_stuck(sub));
         self.stuck = self.stuck.or(stuck.map(|sub| sub.drive).collect());
-        if fetch.subs.iter().any(|sub| sub.asked + patience <= now) {
-            self.measure = Measure::Slow { patience: patience * 2, behind };
+        if fetch.subs.iter().any(|sub| sub.asked + look <= now) {
+            self.measure = Measure::Slow { patience, look: look * 2, behind };
         }
         self.watch(fetch);
     }
@@ -192,12 +191,12 @@ impl Lateness {
     /// Commands were asked for: sets the deadline to the time when the next drive may be late, or one that is behind may
     /// be stuck.
     pub(crate) fn watch(&mut self, fetch: &Fetch) {
-        let Measure::Slow { patience, behind } = self.measure else { return };
+        let Measure::Slow { look, behind, .. } = self.measure else { return };
         let in_time = fetch.subs.iter().filter(|sub| !self.stuck.contains(sub.drive));
         let late_at = |sub: &Asked| {
             let is_late = self.late.contains(sub.drive);
             let behind = behind.filter(|_| sub.asked == self.began && !is_late);
-            behind.map_or(sub.asked + patience, |behind| behind.min(sub.asked + patience))
+            behind.map_or(sub.asked + look, |behind| behind.min(sub.asked + look))
         };
         self.deadline = in_time.map(late_at).min();
     }
@@ -208,9 +207,9 @@ impl Lateness {
             Measure::TimesMedian(_) if self.late.is_empty() && self.deadline.is_none() => {
                 self.deadline = self.due(core);
             }
-            Measure::Slow { patience, behind: None } => {
+            Measure::Slow { patience, look, behind: None } => {
                 let behind = self.behind(core);
-                self.measure = Measure::Slow { patience, behind };
+                self.measure = Measure::Slow { patience, look, behind };
                 self.watch(fetch);
             }
             Measure::Never

@@ -30,7 +30,7 @@ use crate::action::{Action, Answer, Cost};
 use crate::core::{Core, OpId};
 use crate::drives::Fate;
 use crate::drives::queue::End;
-use crate::ops::choice::{Slow, needed, plan, slow_now};
+use crate::ops::choice::{is_half, needed, plan};
 use crate::ops::copies;
 use crate::ops::fetch::computing::decode;
 use crate::ops::fetch::{
@@ -38,7 +38,7 @@ use crate::ops::fetch::{
 };
 use crate::ops::lateness::Lateness;
 use crate::ops::rule::{Doubtful, Need, Rest, Rule};
-use crate::policy::{First, Late, Plan, Policy, Surplus};
+use crate::policy::{First, Plan, Policy, Surplus};
 use crate::shape::{Layout, Row};
 
 /// Reads whose memory is kept at most, and the most sectors of one of them: a longer one takes long enough to ask for its
@@ -53,6 +53,8 @@ pub(crate) struct ReadOp {
     /// How hard the client wants it tried.
     effort: Effort,
     plan: Plan,
+    /// Drives that sat out when it was made.
+    sat_out: DriveSet,
     pub(crate) fetch: Fetch,
     /// Where each requested sector comes from, in the client's order.
     targets: Vec<Target>,
@@ -126,6 +128,7 @@ impl ReadOp {
             request: RequestId(0),
             effort: Effort::Fast,
             plan: Plan::NORMAL,
+            sat_out: DriveSet::EMPTY,
             fetch: Fetch::new(0, 0, None),
             targets: Vec::new(),
             cost: Cost::default(),
@@ -152,7 +155,10 @@ impl ReadOp {
         if core.layout.spec().is_mirror() {
             copies::choose(core, now, &mut self.fetch, policy);
         }
-        self.plan = plan(core, now, &self.fetch, policy);
+        let Target { word, symbol, .. } = self.targets[0];
+        let begin = core.layout.cell(self.fetch.codewords[word].row, symbol);
+        self.plan = plan(core, now, &self.fetch, begin, policy);
+        self.sat_out = core.drives.overview().sat_out;
         self.lateness.renew(core, now, self.plan.late);
         self.first_ask(core, now);
         self.lateness.note_asked(core, &self.fetch);
@@ -222,8 +228,9 @@ impl ReadOp {
             match self.plan.first {
                 // A codeword that cannot do without the drives set aside is read as if they were not.
                 _ if prompt.len() < data => wanted,
-                First::Wanted if wanted.and(aside).is_empty() => wanted,
-                First::Wanted => {
+                First::GroupOfHalf if is_half(wanted, data) => prompt,
+                First::Wanted | First::GroupOfHalf if wanted.and(aside).is_empty() => wanted,
+                First::Wanted | First::GroupOfHalf => {
                     let own = wanted.minus(aside).or(word.have);
                     soonest_first(word, own, prompt, data.max(own.len()))
                 }
@@ -259,8 +266,9 @@ impl ReadOp {
         let effort = if effort == Effort::Fast { Effort::Fast } else { self.effort };
         let fate = match (self.plan.first, end) {
             _ if effort != Effort::Fast && self.plan.effort == Effort::Fast => Fate::Again,
-            (First::Group, End::Tail) => Fate::Withdrawable,
-            (First::Group, End::Head) | (First::Wanted | First::Spare(_), _) => Fate::Certain,
+            (First::Group | First::GroupOfHalf, End::Tail) => Fate::Withdrawable,
+            (First::Group | First::GroupOfHalf, End::Head)
+            | (First::Wanted | First::Spare(_), _) => Fate::Certain,
         };
         let asked = self.fetch.ask(core, now, wishes, Manner { effort, end, fate });
         self.cost.subs += asked;
@@ -279,27 +287,19 @@ impl ReadOp {
         }
         let data = core.layout.data_symbols();
         let retry = self.may_retry();
-        // Drives that are slow now count, not those that were slow when the read began.
-        let Slow { firm, aside, rest_max } = match self.plan.late {
-            Late::WhenSlow if !self.fetch.subs.is_empty() || self.has_failures() => {
-                slow_now(core, now, &self.fetch, self.lateness.asked())
-            }
-            Late::Never | Late::TimesMedian(_) | Late::Noted(_) | Late::WhenSlow => {
-                Slow { firm: self.plan.aside, aside: self.plan.aside, rest_max: usize::MAX }
-            }
-        };
-        let rest_max = rest_max.saturating_mul(core.layout.spec().expansion());
         let rest = if core.layout.spec().is_mirror() { Rest::Fewest } else { Rest::Whole };
-        let rule = Rule { data, plan: self.plan, retry, rest, rest_max };
+        let rule = Rule { data, plan: self.plan, retry, rest };
         let layout = &core.layout;
-        let (late, firm) = (self.lateness.late(), firm.or(self.lateness.hopeless()));
+        // A drive that sits out since then is not counted on any more; the plan has weighed the others.
+        let sat_out = core.drives.overview().sat_out.without(self.sat_out);
+        let aside = self.plan.aside.or(sat_out);
+        let doubtful = [aside, self.lateness.late(), self.lateness.hopeless()];
         let mut is_at_its_end = true;
         let (mut rest, mut again, mut unproved) = (Vec::new(), Vec::new(), Vec::new());
         for (idx, word) in self.fetch.codewords.iter().enumerate() {
-            let [firm, aside, late] =
-                [firm, aside, late].map(|drives| on_drives(layout, word, drives));
+            let [aside, late, stuck] = doubtful.map(|drives| on_drives(layout, word, drives));
             let wish = |symbols| Wish { word: idx, symbols };
-            match rule.next(word, Doubtful { firm, aside, late }) {
+            match rule.next(word, Doubtful { aside, late, stuck }) {
                 Need::Nothing => {
                     let symbols = word.unproved(core);
                     if !symbols.is_empty() {
@@ -338,11 +338,6 @@ impl ReadOp {
             return true;
         }
         false
-    }
-
-    /// Whether some symbol was not given at the first attempt.
-    fn has_failures(&self) -> bool {
-        self.fetch.codewords.iter().any(|word| !word.unknown.is_empty())
     }
 
     /// These drives are silent: the read does not count on them any more. Returns whether it has asked one of them.

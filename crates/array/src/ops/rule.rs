@@ -10,7 +10,7 @@
 //!
 //! The same questions are asked up to three times: without the slow and the late drives, with the slow ones,
 //! and with all drives. A sector is given up when the third time gives no answer either. Before retries are made it is
-//! asked once more, whether what is on its way from drives that only lag or are only behind would do: that is waited for.
+//! asked once more, whether what is on its way from drives that are only behind would do: that is waited for.
 
 use levelhead_erasure::SymbolSet;
 
@@ -35,13 +35,12 @@ pub(crate) enum Need {
 /// Symbols that are not counted on while the others can do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Doubtful {
-    /// Those of both that are not waited for where retries would do: on drives that sit out, are
-    /// silent or stuck, or take longer than retries.
-    pub(crate) firm: SymbolSet,
     /// On drives that are set aside: slow, or sitting out.
     pub(crate) aside: SymbolSet,
     /// On drives that have not answered this read in time.
     pub(crate) late: SymbolSet,
+    /// Those of them that are not waited for where retries would do: under `level` on drives that are silent or stuck.
+    pub(crate) stuck: SymbolSet,
 }
 
 /// What decides about a codeword's next step.
@@ -54,8 +53,6 @@ pub(crate) struct Rule {
     pub(crate) retry: bool,
     /// How much of the rest of a codeword is asked for.
     pub(crate) rest: Rest,
-    /// The most untried symbols that are asked for where retries of lost ones would do, too.
-    pub(crate) rest_max: usize,
 }
 
 /// How much of the rest of a codeword is asked for after a failure.
@@ -70,7 +67,7 @@ pub(crate) enum Rest {
 impl Rule {
     /// The next step.
     pub(crate) fn next(&self, word: &Codeword, doubtful: Doubtful) -> Need {
-        let Doubtful { firm, aside, late } = doubtful;
+        let Doubtful { aside, late, stuck } = doubtful;
         let missing = word.subject.minus(word.have);
         if missing.is_empty() {
             return Need::Nothing;
@@ -83,8 +80,8 @@ impl Rule {
         let rule = self.of(word);
         let need = |without| rule.need(word, without, late);
         let found = match need(aside.or(late)) {
-            // What is only behind, or lags as it is, costs less to wait for.
-            Some(Need::Retry(_)) if need(firm) == Some(Need::Wait) => Some(Need::Wait),
+            // What is only behind costs less to wait for.
+            Some(Need::Retry(_)) if need(aside.or(stuck)) == Some(Need::Wait) => Some(Need::Wait),
             found => found,
         };
         let found = found.or_else(|| need(late)).or_else(|| need(SymbolSet::EMPTY));
@@ -125,12 +122,6 @@ impl Rule {
         let untried = word.usable.minus(word.tried).minus(without);
         let failed = word.unknown.and(word.usable).minus(word.pending);
         let unknown = failed.minus(word.retried).minus(word.damaged).minus(without);
-        if self.retry
-            && self.data - hoped.len().min(self.data) > self.rest_max
-            && lacking.minus(unknown).is_empty()
-        {
-            return Some(Need::Retry(lacking));
-        }
         if hoped.or(untried).len() >= self.data {
             return Some(Need::Rest(self.rest(word, untried, self.data - hoped.len())));
         }
@@ -200,7 +191,6 @@ mod tests {
         plan: Plan { again: Again::Fewest, ..LATE },
         retry: true,
         rest: Rest::Whole,
-        rest_max: usize::MAX,
     };
 
     const LATE: Plan = Plan { answer: AnswerWhen::Decodable, late: Late::WhenSlow, ..Plan::NORMAL };
@@ -224,7 +214,7 @@ mod tests {
 
     fn next(word: &Codeword, aside: &[usize], late: &[usize]) -> Need {
         let [aside, late] = [aside, late].map(set);
-        RULE.next(word, Doubtful { firm: aside.or(late), aside, late })
+        RULE.next(word, Doubtful { aside, late, stuck: late })
     }
 
     #[test]
@@ -252,8 +242,8 @@ mod tests {
         let word = word(&[0, 1], &[3, 4, 5], &[0, 1, 2], &[]);
         assert_eq!(next(&word, &[], &[]), Need::Retry(set(&[0])));
         let all = Rule { plan: Plan { again: Again::Requested, ..RULE.plan }, ..RULE };
-        let none =
-            Doubtful { firm: SymbolSet::EMPTY, aside: SymbolSet::EMPTY, late: SymbolSet::EMPTY };
+        let none = SymbolSet::EMPTY;
+        let none = Doubtful { aside: none, late: none, stuck: none };
         assert_eq!(all.next(&word, none), Need::Retry(set(&[0, 1])));
     }
 
@@ -285,14 +275,13 @@ mod tests {
 
     /// A retry takes the drive's time from all who wait behind it.
     #[test]
-    fn drive_that_only_lags_or_is_behind_is_waited_for_before_retries_are_made() {
+    fn drive_that_is_only_behind_is_waited_for_before_retries_are_made() {
         let word = word(&[0, 1], &[2, 3, 4], &[0], &[1, 5]);
         let (none, one) = (SymbolSet::EMPTY, set(&[1, 5]));
-        let next = |firm, aside, late| RULE.next(&word, Doubtful { firm, aside, late });
+        let next = |aside, late, stuck| RULE.next(&word, Doubtful { aside, late, stuck });
         assert_eq!(next(none, one, none), Need::Wait);
-        assert_eq!(next(none, none, one), Need::Wait);
-        assert_eq!(next(one, one, none), Need::Retry(set(&[0])), "it sits out");
-        assert_eq!(next(one, none, one), Need::Retry(set(&[0])), "it is stuck");
+        assert_eq!(next(one, none, none), Need::Retry(set(&[0])), "it is set aside");
+        assert_eq!(next(none, one, one), Need::Retry(set(&[0])), "it is stuck");
     }
 
     #[test]

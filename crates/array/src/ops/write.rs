@@ -36,7 +36,8 @@ use crate::journal::contents::{Changed, Contents, Coverage, InPlace, Stored};
 use crate::ops::fetch::computing::decode;
 use crate::ops::fetch::{ArraySector, Codeword, Fetch, Manner, Wish, find_sectors, writable};
 use crate::ops::read::{append, on_drives};
-use crate::ops::ways::{Choice, Method, Way, Weights, copying, readable};
+use crate::ops::ways::{Choice, Method, Way, copying, readable};
+use crate::policy::level::LAGS_FOR_WRITES;
 use crate::shape::{Area, Cell, Layout, Row};
 
 /// One client's part of a write.
@@ -362,8 +363,11 @@ impl WriteOp {
 
     /// How each codeword is written; `None` if one of them cannot be.
     fn ways(&self, core: &Core, now: Instant) -> Option<Vec<Way>> {
-        let weights = Weights::now(core, now);
-        self.fetch.codewords.iter().map(|word| self.way(core, word, &weights)).collect()
+        let lagging = match core.goes_round_lagging {
+            true => core.drives.lagging(now, LAGS_FOR_WRITES),
+            false => DriveSet::EMPTY,
+        };
+        self.fetch.codewords.iter().map(|word| self.way(core, word, lagging)).collect()
     }
 
     /// The same with the drives that it did without because they hinder; `None` if there are none.
@@ -375,16 +379,14 @@ impl WriteOp {
         self.ways(core, now)
     }
 
-    fn way(&self, core: &Core, word: &Codeword, weights: &Weights) -> Option<Way> {
+    fn way(&self, core: &Core, word: &Codeword, lagging: DriveSet) -> Option<Way> {
         let data = SymbolSet::first(core.layout.data_symbols());
         match self.cause {
             Cause::Client(_) => {
                 let avoided = core.drives.sat_out().or(core.hindering);
-                let avoided = on_drives(&core.layout, word, avoided);
-                let cell = |symbol| core.layout.cell(word.row, symbol);
-                let drives: Vec<DriveIdx> =
-                    (0..core.layout.symbols()).map(|symbol| cell(symbol).drive).collect();
-                Choice { word, data, avoided, weights, drives: &drives }.cheapest()
+                let [avoided, lagging] =
+                    [avoided, lagging].map(|drives| on_drives(&core.layout, word, drives));
+                Choice { word, data, avoided, lagging }.cheapest()
             }
             Cause::Resync { .. } if core.layout.spec().is_mirror() => copying(word),
             Cause::Resync { .. } => {
@@ -404,7 +406,7 @@ impl WriteOp {
         }
         let words = self.fetch.codewords.iter();
         let hopeless: Vec<Row> = words
-            .filter(|word| self.way(core, word, &Weights::Alike).is_none())
+            .filter(|word| self.way(core, word, DriveSet::EMPTY).is_none())
             .map(|word| word.row)
             .collect();
         let is_hopeless =

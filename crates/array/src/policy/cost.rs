@@ -9,7 +9,7 @@
 //!
 //!   wanted data alone    T(l of l) + excess + f S
 //!   whole group          min(T(l of l), T(d of n)) + the extra drives' P, weighted
-//!   a second trip, S     T(e of e) + the P of the e drives that are asked then,  or  w + P + R (1 + q)
+//!   a second trip, S     T(e of e) + the P of the e drives that are asked then
 //!   retries at once      R (1 + q)
 //! ```
 //!
@@ -71,6 +71,9 @@ const HOST_TIME: f64 = 30e-6;
 const HEALTHY_FAILS: f64 = 0.01;
 const HEALTHY_EXCESS: f64 = 0.25;
 
+/// Drives are readable while each of them gives all sectors but this share.
+const READABLE_FAILS: f64 = 0.01;
+
 /// What one read costs, done this way or that. See the module.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Costs {
@@ -95,6 +98,11 @@ pub(crate) struct Costs {
     weight_extra: f64,
     /// `f`.
     fails: f64,
+    /// The share of sectors that fail at the worst drive.
+    failure_rate: f64,
+    /// How many sectors fail, on average, if the longest part of the read is read from each drive: of all, and of the worst.
+    failures: f64,
+    failures_worst: f64,
     /// `R`, in seconds.
     retry_time: f64,
     /// What drives with requested data take longer now and then, in seconds, all together.
@@ -118,6 +126,8 @@ struct Sums {
     waits: f64,
     squares: f64,
     excess: f64,
+    failure_rates: f64,
+    failure_rate_max: f64,
     /// The probability that all requested sectors are given without retries.
     good: f64,
 }
@@ -134,6 +144,8 @@ impl Sums {
         self.waits += wait;
         self.squares += wait * wait;
         self.excess += drive.excess;
+        self.failure_rates += drive.failure_rate;
+        self.failure_rate_max = self.failure_rate_max.max(drive.failure_rate);
         self.good *= (1.0 - drive.failure_rate).powi(*wanted as i32);
     }
 
@@ -197,6 +209,7 @@ impl Costs {
         } else {
             (all.price - own.price).max(0.0)
         };
+        let longest_part = f64::from(shares.iter().map(|share| share.wanted).max().unwrap_or(0));
         let count = drives.max(1) as f64;
         let mean = (all.waits / count).max(f64::MIN_POSITIVE);
         let squares: f64 = longest.waits().iter().map(|wait| wait * wait).sum();
@@ -223,6 +236,9 @@ impl Costs {
                 Arrivals::UponAnswers => WEIGHT,
             },
             fails: 1.0 - own.good,
+            failure_rate: all.failure_rate_max,
+            failures: all.failure_rates * longest_part,
+            failures_worst: all.failure_rate_max * longest_part,
             retry_time: all.retry_time / count,
             excess: own.excess,
             unlike_own: if asked > wanted || wanted == 0 { all.unlike() } else { own.unlike() }
@@ -248,6 +264,11 @@ impl Costs {
         self.fails < HEALTHY_FAILS && self.excess < HEALTHY_EXCESS * self.pace * self.wanted as f64
     }
 
+    /// Whether few sectors fail.
+    pub(crate) fn is_readable(&self) -> bool {
+        self.failure_rate < READABLE_FAILS
+    }
+
     /// Commands of the whole group beyond those that must be made.
     pub(crate) fn extra(&self) -> u32 {
         (self.drives - self.asked) as u32
@@ -261,23 +282,40 @@ impl Costs {
         self.time_own().min(self.time_any()) + weight * self.price_extra + margin
     }
 
+    /// Whether doing without this drive, as these costs do, costs less than reading it.
+    pub(crate) fn spares(&self, drive: &Share) -> bool {
+        match drive.wanted {
+            // It is asked only where a sector of another one fails.
+            0 => !self.is_bare() || self.fails * self.at_once() <= self.fails * own(drive),
+            _ => self.instead() + self.risk() < own(drive),
+        }
+    }
+
     /// If others are read instead of a drive that is set aside, for the part of that drive.
-    pub(crate) fn instead(&self) -> f64 {
+    fn instead(&self) -> f64 {
         match self.asked - self.wanted {
             0 => self.time(self.queued, 1.0),
             extra => self.rest(extra, WEIGHT),
         }
     }
 
+    /// Whether no redundancy is left to compute with.
+    fn is_bare(&self) -> bool {
+        self.drives <= self.needed
+    }
+
+    /// What that costs, if it is so: sectors that fail are read with retries.
+    fn risk(&self) -> f64 {
+        if !self.is_bare() {
+            return 0.0;
+        }
+        let others = WEIGHT * self.failures * self.delayed();
+        self.retry_time * (self.failures_worst + others)
+    }
+
     /// Whether it costs less to read without retries at first, and to compute or read again what fails.
     pub(crate) fn is_fast(&self) -> bool {
         self.fails <= 0.0 || self.second() <= self.bias() * self.at_once()
-    }
-
-    /// How many drives may be asked, at most, in place of reading again with retries.
-    pub(crate) fn rest_max(&self) -> usize {
-        let again = self.bias() * self.again();
-        (1..=self.drives).take_while(|&extra| self.rest(extra, 1.0) <= again).count()
     }
 
     /// How long it takes on average until as many drives have answered as are needed, if all are asked.
@@ -304,10 +342,9 @@ impl Costs {
         MARGINAL_MIN + (1.0 - MARGINAL_MIN) * (self.queued / self.window).min(1.0)
     }
 
-    /// A second trip: what is missing is computed from the rest of the group, or read again with retries.
+    /// A second trip: what is missing is computed from the rest of the group.
     fn second(&self) -> f64 {
-        let extra = self.needed.saturating_sub(self.asked).max(1);
-        self.rest(extra, 1.0).min(self.again())
+        self.rest(self.needed.saturating_sub(self.asked).max(1), 1.0)
     }
 
     /// Reading from `extra` more drives, at the head of their queues.
@@ -316,17 +353,14 @@ impl Costs {
         self.time(ahead, harmonic(extra)) + weight * self.marginal() * extra as f64 * self.price
     }
 
-    /// Reading again with retries.
-    pub(crate) fn again(&self) -> f64 {
-        let ahead = self.queued.min(self.window);
-        let others = self.marginal() * self.price;
-        self.time(ahead, 1.0) + others + self.at_once()
-    }
-
     /// Retries that the drive makes at once.
     fn at_once(&self) -> f64 {
-        let delayed = self.price / self.pace.max(f64::MIN_POSITIVE);
-        self.retry_time * (1.0 + delayed)
+        self.retry_time * (1.0 + self.delayed())
+    }
+
+    /// Requests that one command more at a drive delays.
+    fn delayed(&self) -> f64 {
+        self.price / self.pace.max(f64::MIN_POSITIVE)
     }
 
     fn bias(&self) -> f64 {
@@ -336,7 +370,7 @@ impl Costs {
 
 /// What reading a drive costs, for its part of a read. Only what is there counts: a drive that is done without
 /// has fewer commands than others.
-pub(crate) fn own(share: &Share) -> f64 {
+fn own(share: &Share) -> f64 {
     let DriveView { pace, queued, .. } = share.drive;
     share.drive.wait() + WEIGHT * pace * queued
 }
@@ -349,69 +383,6 @@ fn price(view: &View<'_>, drive: &DriveView) -> f64 {
         Arrivals::UponAnswers => drive.queued.max(view.seen.min(view.seen * view.seen)),
     };
     drive.pace * queue
-}
-
-/// What one drive costs a write that must read from it before it can go on. Times in seconds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Priced {
-    /// `w`.
-    wait: f64,
-    queued: f64,
-    /// `P`.
-    price: f64,
-}
-
-impl Priced {
-    pub(crate) fn of(view: &View<'_>, share: &Share) -> Self {
-        let drive = &share.drive;
-        Self { wait: drive.wait(), queued: drive.queued, price: price(view, drive) }
-    }
-
-    /// A drive with nothing to do.
-    #[cfg(test)]
-    pub(crate) fn alone(wait: f64) -> Self {
-        Self { wait, queued: 0.0, price: 0.0 }
-    }
-
-    pub(crate) fn wait(self) -> f64 {
-        self.wait
-    }
-}
-
-/// Reads that all must have ended before a write can go on.
-#[derive(Debug, Default)]
-pub(crate) struct OldReads {
-    count: usize,
-    squares: f64,
-    queued: f64,
-    price: f64,
-}
-
-impl FromIterator<Priced> for OldReads {
-    fn from_iter<I: IntoIterator<Item = Priced>>(drives: I) -> Self {
-        let mut all = Self::default();
-        for Priced { wait, queued, price } in drives {
-            all.count += 1;
-            all.squares += wait * wait;
-            all.queued += queued;
-            all.price += price;
-        }
-        all
-    }
-}
-
-impl OldReads {
-    /// `T(l of l) + 0.75 sum P`: the write's own delay and that of others.
-    pub(crate) fn cost(&self) -> f64 {
-        if self.count == 0 {
-            return 0.0;
-        }
-        let count = self.count as f64;
-        let (wait, queued) = ((self.squares / count).sqrt(), self.queued / count);
-        let spread = (SPREAD_IDLE + queued) / (1.0 + queued);
-        let last = wait * (1.0 + spread * (harmonic(self.count) - 1.0));
-        last + WEIGHT_EXTRA * self.price
-    }
 }
 
 /// 1 + 1/2 + .. + 1/n.

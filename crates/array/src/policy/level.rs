@@ -4,14 +4,15 @@
 //!
 //! ```text
 //!   w[j]  = (queued + inside + 1) service[j]                       the predicted wait
-//!   slow  = at most k drives that sit out, or have w > 3 median(w) and service > 1.5 median(service), each
-//!           as if alone in its drive, where the read leaves some drive out; the longest w first, as long as reading the
-//!           others costs less
+//!   lags  = w > 1.5 median(w) and service > 1.5 median(service), each as if alone in its drive
+//!   slow  = at most k drives that sit out or, where the read leaves some drive out, lag; the longest w first, as long as
+//!           reading the others costs less
 //!   l     = drives with requested data, n = drives of the group
 //!
 //!   mean service under 30 us        the l drives: the host would spend more than it saves
 //!   n - l = 0                       whole group: the extra answer is free
-//!   it costs less                   whole group, but for slow drives
+//!   it costs less                   whole group, but for slow drives; of a read that follows another one and meets no
+//!                                   drive that lags: of those codewords alone of which it wants half or more
 //!   a drive among the l is slow     what it holds is computed from the others
 //!   else                            the l drives
 //! ```
@@ -19,8 +20,8 @@
 //! [`cost`](super::cost) says what costs how much. Retries are off, unless retries at once cost less than a
 //! second trip; the answer goes out as soon as every codeword decodes. What a slow drive
 //! still owes is not counted on (the *tardy rule*). Sectors that were lost are computed from the rest of
-//! the group, which is fetched at the head of the queues; then drives that only lag are waited for; and only if that
-//! cannot do, or costs more, the fewest of them are read again with retries, on drives that are not slow.
+//! the group, which is fetched at the head of the queues; and only if that cannot do, the fewest of them are read again with
+//! retries, on drives that are not slow.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,15 +29,16 @@ use std::str::FromStr;
 use levelhead_block::Effort;
 use levelhead_units::{DriveIdx, DriveSet};
 
-use super::cost::{self, Costs};
+use super::cost::Costs;
 use super::{Again, AnswerWhen, First, Late, Plan, Surplus, View};
 use crate::policy::tau::{DriveView, Share};
 
-/// A drive is slow if its predicted wait is more than this many times the median.
-const SLOW_WAIT: f64 = 3.0;
+/// A drive lags if its predicted wait and its pace are both more than this multiple of the median: a long queue alone
+/// does not make a drive slow.
+const LAGS: f64 = 1.5;
 
-/// And if its pace is more than this multiple of the median, because a long queue alone does not make a drive slow.
-pub(super) const SLOW_PACE: f64 = 1.5;
+/// The same for what a write reads: the way round a drive reads several others.
+pub(crate) const LAGS_FOR_WRITES: f64 = 3.0;
 
 /// The policy and its option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +79,8 @@ impl FromStr for Level {
 
 /// The plan for one read.
 pub(super) fn decide(view: &View<'_>) -> Plan {
-    let aside = slow(view);
+    let lagging = lagging(view.shares, LAGS);
+    let aside = slow(view, lagging);
     let slack = view.spare.saturating_sub(aside.len() as usize);
     let costs = Costs::of(view, aside);
     // Of a mirror one copy is read. A second one occupies a drive for as long as it saves the first one, and takes
@@ -85,10 +88,17 @@ pub(super) fn decide(view: &View<'_>) -> Plan {
     let is_paid = !costs.is_healthy() || f64::from(costs.extra()) <= view.extra;
     let may_take_group = view.mirror.is_none() && slack > 0 && costs.may_save() && is_paid;
     let is_group = may_take_group && costs.group() < costs.wanted();
+    // What the previous read asks for of the same codewords has passed under the head by then, and comes again after a rotation.
+    let is_half = view.follows && lagging.is_empty() && costs.is_readable();
+    let first = match (is_group, is_half) {
+        (false, _) => First::Wanted,
+        (true, false) => First::Group,
+        (true, true) => First::GroupOfHalf,
+    };
     // Without slack what fails must be retried: at once rather than on a second trip.
-    let is_fast = slack > 0 && (is_group || costs.is_fast());
+    let is_fast = slack > 0 && (first == First::Group || costs.is_fast());
     Plan {
-        first: if is_group { First::Group } else { First::Wanted },
+        first,
         effort: if is_fast { Effort::Fast } else { Effort::Full },
         answer: AnswerWhen::Decodable,
         surplus: Surplus::Removed,
@@ -99,32 +109,41 @@ pub(super) fn decide(view: &View<'_>) -> Plan {
     }
 }
 
+/// The drives whose waits and paces are more than `times` the median.
+pub(crate) fn lagging(shares: &[Share], times: f64) -> DriveSet {
+    let wait_max = times * median(shares, DriveView::wait);
+    let pace_max = times * median(shares, |drive| drive.pace_alone);
+    let lags = |share: &&Share| {
+        let Share { drive, .. } = share;
+        drive.wait() > wait_max && drive.pace_alone > pace_max
+    };
+    shares.iter().filter(lags).map(|share| share.idx).collect()
+}
+
 /// The drives to set aside, `spare` at most: those that were sat out by hand, and of those that the array sat out
 /// or that are slow now the ones with the longest waits, as long as reading the other drives instead costs less.
 /// A drive that sits out has no queue. So it may be the better one while another is slow, and where all others
 /// have long queues it is read.
-pub fn slow(view: &View<'_>) -> DriveSet {
+fn slow(view: &View<'_>, lagging: DriveSet) -> DriveSet {
     let View { shares, spare, sat_out, by_hand, .. } = *view;
     if by_hand.len() as usize >= spare {
         return by_hand;
     }
-    let wait_max = SLOW_WAIT * median(shares, DriveView::wait);
-    let pace_max = SLOW_PACE * median(shares, |drive| drive.pace_alone);
     // A read of all drives, or one that has a choice of copies, waits for none that lags as it is.
     let may_lag = view.mirror.is_none() && shares.iter().any(|share| share.wanted == 0);
     let (mut aside, mut kept) = (by_hand, DriveSet::EMPTY);
     while (aside.len() as usize) < spare {
         let is_slow = |share: &&Share| {
-            let Share { idx, drive, .. } = **share;
-            let lags = may_lag && drive.wait() > wait_max && drive.pace_alone > pace_max;
-            let is_open = !aside.or(kept).contains(idx) && view.can_spare(aside.with(idx));
-            (lags || sat_out.contains(idx)) && is_open
+            let is_open =
+                !aside.or(kept).contains(share.idx) && view.can_spare(aside.with(share.idx));
+            let lags = may_lag && lagging.contains(share.idx);
+            (lags || sat_out.contains(share.idx)) && is_open
         };
         let by_wait =
             |left: &&Share, right: &&Share| left.drive.wait().total_cmp(&right.drive.wait());
         let Some(worst) = shares.iter().filter(is_slow).max_by(by_wait) else { break };
         let without = aside.with(worst.idx);
-        if worst.wanted == 0 || Costs::of(view, without).instead() < cost::own(worst) {
+        if Costs::of(view, without).spares(worst) {
             aside = without;
         } else {
             kept = kept.with(worst.idx);
@@ -195,6 +214,7 @@ mod tests {
             window: 32.0,
             seen,
             extra: f64::INFINITY,
+            follows: false,
             sat_out,
             by_hand,
             persistent,
@@ -301,6 +321,32 @@ mod tests {
         assert_eq!((plan(&shares, 0.0).first, plan(&shares, 0.0).extra), (First::Group, 0));
     }
 
+    /// The rest of what lies at its ends is what the read before and the one behind read, too.
+    #[test]
+    fn read_that_follows_another_asks_for_no_redundancy_at_its_ends() {
+        let first =
+            |shares: &[Share], follows| super::decide(&View { follows, ..view(shares, 2) }).first;
+        let alike = queued(shares(WIDE), 0.0);
+        assert_eq!(first(&alike, true), First::GroupOfHalf);
+        assert_eq!(first(&alike, false), First::Group);
+        assert_eq!(first(&failing(alike.clone(), 0.02), true), First::Group, "it will be needed");
+        let mut lagging = alike;
+        set_pace(&mut lagging[5], 0.060);
+        assert_eq!(first(&lagging, true), First::Group, "it may be needed");
+        assert_eq!(first(&shares(NARROW), true), First::Wanted);
+    }
+
+    #[test]
+    fn where_sectors_fail_the_last_redundancy_is_not_spent_on_a_drive_that_lags() {
+        let mut shares = shares(WIDE);
+        set_pace(&mut shares[3], 0.014);
+        let only = DriveSet::EMPTY.with(DriveIdx::new(3));
+        assert_eq!(decide(&shares, 1).aside, only);
+        let shares = failing(shares, 0.1);
+        assert!(decide(&shares, 1).aside.is_empty(), "each loss would cost a retry");
+        assert_eq!(decide(&shares, 2).aside, only, "another drive is left to compute with");
+    }
+
     #[test]
     fn a_slow_drive_is_read_where_the_others_have_no_time_to_spare() {
         let mut shares = shares([0, 0, 0, 1, 0, 0]);
@@ -324,7 +370,8 @@ mod tests {
         let only = |drive| DriveSet::EMPTY.with(drive);
         let mut shares = shares([2, 2, 2, 2, 2, 0]);
         let slow_of = |shares: &[Share], spare, by_hand| {
-            slow(&View { sat_out: only(out), by_hand, ..view(shares, spare) })
+            let view = View { sat_out: only(out), by_hand, ..view(shares, spare) };
+            slow(&view, lagging(shares, LAGS))
         };
         let none = DriveSet::EMPTY;
         set_pace(&mut shares[2], 0.090);
@@ -346,6 +393,6 @@ mod tests {
         let (idx, drive) = (DriveIdx::new(0), DriveView::default());
         let shares = [Share { idx, drive, wanted: 1 }; 4];
         assert!(decide(&shares, 1).aside.is_empty());
-        assert!(slow(&view(&[], 1)).is_empty());
+        assert!(slow(&view(&[], 1), DriveSet::EMPTY).is_empty());
     }
 }

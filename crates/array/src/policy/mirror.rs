@@ -34,7 +34,7 @@
 //! | `raid10:6,chunk=8KiB`, hadoop_eternity10 at 60 % | 314 ms | 572 ms | 337 ms |
 //! | `raid10:6,chunk=64KiB`, two streams of 64 KiB, a tenth of a drive apart, a read each 10 ms | 5.7 ms | 8.5 ms | 5.5 ms |
 //!
-//! Drives whose paces differ by less than what makes a drive slow count as equally fast: what is learnt from 16
+//! Drives whose paces differ by a factor of less than 1.5 count as equally fast: what is learnt from 16
 //! commands varies by that much, and would send all reads of a quiet array to the drive that had more luck.
 //!
 //! # What it leaves out
@@ -43,11 +43,13 @@
 //! and longer at every other load, also where 2 % of the sectors fail. A second copy occupies its drive for as long
 //! as it saves the first, and takes both arms to the same place. Reading the halves of a long read from two copies.
 
-use super::level::SLOW_PACE;
 use crate::policy::tau::DriveView;
 
 /// What the largest distance counts, in commands of the fastest copy's drive.
 const FAR: f64 = 2.5;
+
+/// Copies whose drives' paces differ by less than this count as equally fast.
+const ALIKE: f64 = 1.5;
 
 /// The least pace, in seconds, so that queues count also where nothing is known of a drive.
 const PACE_MIN: f64 = 1e-6;
@@ -73,7 +75,7 @@ pub(crate) fn soonest(copies: &[Copy], sectors: u32) -> usize {
 /// How long a read from this copy is expected to take, where the fastest drive takes `least` for a command.
 fn expected(copy: &Copy, least: f64, sectors: u32) -> f64 {
     let Copy { drive, distance, is_next } = *copy;
-    let is_alike = drive.pace_alone <= SLOW_PACE * least;
+    let is_alike = drive.pace_alone <= ALIKE * least;
     // A drive that has several commands to choose from takes less for each.
     let choice = drive.pace.max(PACE_MIN) / drive.pace_alone.max(PACE_MIN);
     let pace = choice * if is_alike { least } else { drive.pace_alone };

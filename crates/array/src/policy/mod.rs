@@ -100,6 +100,8 @@ pub enum First {
     Spare(u8),
     /// Every sector of the codewords it is in.
     Group,
+    /// Every sector of the codewords of which at least half of the data is requested; of the others, the requested data.
+    GroupOfHalf,
 }
 
 /// When a drive is late with its part of a read.
@@ -188,6 +190,8 @@ pub struct View<'a> {
     pub seen: f64,
     /// How many commands healthy drives may be given beyond those that must be.
     pub extra: f64,
+    /// Whether the read begins close to where the last command of its drive ends, and that drive has something to do.
+    pub follows: bool,
     /// Drives that are not to be read while others suffice: sat out by the array or by an operator.
     pub sat_out: DriveSet,
     /// Those of them that an operator sat out, and silent drives.

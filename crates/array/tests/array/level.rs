@@ -1,6 +1,6 @@
 //! The default policy at work: whom it does without, whom it asks instead, and how often.
 
-use levelhead_array::EventKind;
+use levelhead_array::{EventKind, Submit};
 use levelhead_block::Effort;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos};
 
@@ -243,4 +243,37 @@ fn a_drive_that_is_slow_to_write_does_not_sit_out() {
     }
     let kinds: Vec<EventKind> = run.events.iter().map(|event| event.kind).collect();
     assert_eq!(kinds, []);
+}
+
+/// Both would read the codeword in which one ends and the other begins, and the second one after a rotation.
+#[test]
+fn reads_of_a_stream_leave_the_redundancy_where_they_meet_alone() {
+    let mut run = known("raid6:4+2,chunk=4KiB");
+    let sectors = |run: &Runtime| {
+        let of = |sub: &Submit| sub.command.extent().map_or(0, |extent| extent.sectors.get());
+        run.inside.iter().map(of).sum::<u64>()
+    };
+    // Stripes 40 and 41 whole, and three sectors of 42.
+    run.read(1, extent(STRIPE * 40, 2 * STRIPE + 3));
+    let of_first = sectors(&run);
+    assert_eq!(of_first, 3 * 6, "nothing is before it: whole codewords");
+    // The sector that is left of 42, 43 and 44 whole, and a sector of 45.
+    run.read(2, extent(STRIPE * 42 + 3, 2 * STRIPE + 2));
+    assert_eq!(sectors(&run) - of_first, 1 + 2 * 6 + 1);
+    run.run_until_quiet();
+}
+
+/// Whoever waits behind what hangs would wait for as long.
+#[test]
+fn read_that_waits_behind_a_command_that_hangs_asks_others() {
+    let mut run = fresh_with_window(RAID5, "level", 64, 1);
+    warm_up(&mut run, 200, extent(0, STRIPE), Nanos::from_millis(5));
+    let patience = patience(&mut run, 9);
+    run.read(1, sector(40, 0));
+    run.read(2, sector(41, 0));
+    assert_eq!(asked(&run), [0], "the second one waits for the drive");
+    run.wait(patience);
+    let of_second = |run: &Runtime| run.inside.iter().filter(|sub| sub.origin == 2).count();
+    assert_eq!(of_second(&run) + 1, asked(&run).len() - 4, "both ask the four others, in turn");
+    run.run_until_quiet();
 }

@@ -4,6 +4,9 @@
 //! drives, which a closed loop measures. The best fixed policy is chosen for each figure alone, after the fact, among those
 //! that answered everything; a run that was given up has no times.
 //!
+//! How much of the difference is chance? The best fixed policy is compared with itself, the requests sent a little later: the
+//! platters stand elsewhere, all else is the same. What is within that distance of one says nothing about a policy.
+//!
 //! Some traces were looked at while the policy was tuned. The others have rows of their own.
 
 use std::sync::{Arc, OnceLock};
@@ -24,7 +27,8 @@ pub(super) const TRACES: Study = Study {
     title: "Our policy against the best fixed policy, on recorded arrivals",
     source: "ours",
     says: "Trace by trace, what our policy gives over what the best fixed policy gives, found after the fact: above one \
-           is worse. Traces that were looked at while it was tuned stand apart from the others.",
+           is worse. The same for the best fixed policy over itself, begun a little later, which is chance. Traces that \
+           were looked at while it was tuned stand apart from the others.",
     bed: "eraid:5+1,e=2, raid5:6, raid6:6+2 or raid10:6, chunk 8KiB, over nearline-2tb, SPTF in the drive, window 32, host \
           order elevator; open loop at the recorded times, and at rates of 30, 60 and 85 % of what normal carries on \
           healthy drives; retries of 3 rotations with adjacency 2",
@@ -38,6 +42,16 @@ pub(super) const TRACES: Study = Study {
 const FIXED: [&str; 4] = ["normal", "on-failure", "assisted", "pro-active"];
 
 const OURS: &str = "level";
+
+/// By how much later the requests are sent that show what chance does: three eighths of a rotation.
+const LATER: Nanos = Nanos::from_micros(3_100);
+
+/// What is done with the requests of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begun {
+    AtOnce,
+    Later,
+}
 
 /// What names of the traces begin with that were looked at while the policy was tuned.
 const TUNED_ON: [&str; 11] = [
@@ -126,8 +140,11 @@ struct Point {
 }
 
 impl Point {
-    fn cell(&self, policy: &str) -> String {
-        format!("{}: {policy}", self.name)
+    fn cell(&self, policy: &str, begun: Begun) -> String {
+        match begun {
+            Begun::AtOnce => format!("{}: {policy}", self.name),
+            Begun::Later => format!("{}, later: {policy}", self.name),
+        }
     }
 
     fn is_tuned_on(&self) -> bool {
@@ -171,6 +188,7 @@ impl Sent {
         bed: &Bed,
         policy: Policy,
         busy: Option<u32>,
+        begun: Begun,
         seed: u64,
     ) -> Result<Measured, String> {
         let (arrivals, carried) = self.known()?;
@@ -180,9 +198,13 @@ impl Sent {
         let span = (last.at - first.at).as_secs_f64();
         let recorded = arrivals.len() as f64 / span.max(f64::MIN_POSITIVE);
         let faster = busy.map_or(1.0, |percent| carried * f64::from(percent) / 100.0 / recorded);
+        let begin = match begun {
+            Begun::AtOnce => Instant::ZERO,
+            Begun::Later => Instant::ZERO + LATER,
+        };
         let moved = |arrival: &Arrival| {
             let since = (arrival.at - first.at).as_secs_f64() / faster;
-            Arrival { at: Instant::ZERO + Nanos::from_secs_f64_round(since), ..*arrival }
+            Arrival { at: begin + Nanos::from_secs_f64_round(since), ..*arrival }
         };
         let arrivals: Vec<Arrival> = arrivals.iter().map(moved).collect();
         let settings = bed.world(policy, seed)?;
@@ -258,17 +280,20 @@ fn plan(ask: &Ask) -> StudyPlan {
 
 /// The cells and rows of one point.
 fn add(plan: &mut StudyPlan, point: &Point, bed: &Bed, busy: Option<u32>, sent: &Arc<Sent>) {
-    for name in FIXED.into_iter().chain([OURS]) {
+    let at_once = FIXED.into_iter().chain([OURS]).map(|name| (name, Begun::AtOnce));
+    let later = FIXED.into_iter().map(|name| (name, Begun::Later));
+    for (name, begun) in at_once.chain(later) {
         let policy: Policy = name.parse().expect("a policy of this program");
         let (bed, sent) = (bed.clone(), Arc::clone(sent));
-        plan.cells
-            .push(Cell::new(point.cell(name), move |seed| sent.measure(&bed, policy, busy, seed)));
+        plan.cells.push(Cell::new(point.cell(name, begun), move |seed| {
+            sent.measure(&bed, policy, busy, begun, seed)
+        }));
     }
     for figure in FIGURES {
         let head = Head::new(point.name.clone(), over(figure));
         let point = point.clone();
         plan.rows.push(Row::together(head, Unit::Times, move |seeds| {
-            let ratios = ratios(&point, figure, seeds);
+            let ratios = ratios(&point, figure, Compared::Ours, seeds);
             if ratios.is_empty() { interval::NONE } else { interval::of_mean(&ratios) }
         }));
     }
@@ -278,19 +303,36 @@ fn over(figure: &str) -> String {
     format!("{figure} over the best fixed policy's")
 }
 
-fn is_overloaded(point: &Point, policy: &str, seeds: &[OneSeed<'_>]) -> bool {
-    seeds.iter().any(|seed| seed.get(&point.cell(policy), "overloaded") > 0.0)
+/// What is compared with the best fixed policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Compared {
+    Ours,
+    /// That policy itself, begun later.
+    Itself,
 }
 
-/// The figure of ours over the best fixed policy's for each seed; nothing where there is nothing to compare.
-fn ratios(point: &Point, figure: &str, seeds: &[OneSeed<'_>]) -> Vec<f64> {
-    let get = |seed: &OneSeed<'_>, policy: &str| seed.get(&point.cell(policy), figure);
+fn is_overloaded(point: &Point, policy: &str, seeds: &[OneSeed<'_>]) -> bool {
+    let cell = point.cell(policy, Begun::AtOnce);
+    seeds.iter().any(|seed| seed.get(&cell, "overloaded") > 0.0)
+}
+
+/// The figure of one policy over the best fixed policy's for each seed; nothing where there is nothing to compare.
+fn ratios(point: &Point, figure: &str, compared: Compared, seeds: &[OneSeed<'_>]) -> Vec<f64> {
+    let get =
+        |seed: &OneSeed<'_>, policy: &str| seed.get(&point.cell(policy, Begun::AtOnce), figure);
     let total = |policy: &&str| seeds.iter().map(|seed| get(seed, policy)).sum::<f64>();
     let carrying = FIXED.iter().filter(|policy| !is_overloaded(point, policy, seeds));
     let best = carrying.min_by(|one, other| total(one).total_cmp(&total(other)));
     match best {
         Some(best) if !is_overloaded(point, OURS, seeds) && total(best) > 0.0 => {
-            seeds.iter().map(|seed| get(seed, OURS) / get(seed, best)).collect()
+            let cell = match compared {
+                Compared::Ours => point.cell(OURS, Begun::AtOnce),
+                Compared::Itself => point.cell(best, Begun::Later),
+            };
+            if seeds.iter().any(|seed| seed.get(&cell, "overloaded") > 0.0) {
+                return Vec::new();
+            }
+            seeds.iter().map(|seed| seed.get(&cell, figure) / get(seed, best)).collect()
         }
         Some(_) | None => Vec::new(),
     }
@@ -306,18 +348,24 @@ fn summaries(points: &[Point]) -> Vec<Row> {
     for (case, points) in groups.into_iter().filter(|(_, points)| !points.is_empty()) {
         for figure in FIGURES {
             let mean = |ratios: Vec<f64>| ratios.iter().sum::<f64>() / ratios.len() as f64;
-            let estimates = move |points: &[Point], seeds: &[OneSeed<'_>]| -> Vec<f64> {
-                let all = points.iter().map(|point| ratios(point, figure, seeds));
-                all.filter(|ratios| !ratios.is_empty()).map(mean).collect()
+            let of = move |compared: Compared, points: &[Point], seeds: &[OneSeed<'_>]| {
+                let all = points.iter().map(|point| ratios(point, figure, compared, seeds));
+                all.filter(|ratios| !ratios.is_empty()).map(mean).collect::<Vec<f64>>()
             };
-            for limit in [1.03, 1.10] {
-                let points = points.clone();
-                let head = Head::new(case, format!("{}: at most {limit:.2}", over(figure)));
-                rows.push(Row::together(head, Unit::Percent, move |seeds| {
-                    let all = estimates(&points, seeds);
-                    let within = all.iter().filter(|ratio| **ratio <= limit).count();
-                    [100.0 * within as f64 / all.len().max(1) as f64; 3]
-                }));
+            let estimates =
+                move |points: &[Point], seeds: &[OneSeed<'_>]| of(Compared::Ours, points, seeds);
+            for (compared, whose) in
+                [(Compared::Ours, ""), (Compared::Itself, ", the same begun later")]
+            {
+                for limit in [1.03, 1.10] {
+                    let points = points.clone();
+                    let what = format!("{}{whose}: at most {limit:.2}", over(figure));
+                    rows.push(Row::together(Head::new(case, what), Unit::Percent, move |seeds| {
+                        let all = of(compared, &points, seeds);
+                        let within = all.iter().filter(|ratio| **ratio <= limit).count();
+                        [100.0 * within as f64 / all.len().max(1) as f64; 3]
+                    }));
+                }
             }
             let worst = points.clone();
             let head = Head::new(case, format!("{}: the worst", over(figure)));
