@@ -33,7 +33,7 @@ pub(super) const TRACES: Study = Study {
           order elevator; open loop at the recorded times, and at rates of 30, 60 and 85 % of what normal carries on \
           healthy drives; retries of 3 rotations with adjacency 2",
     seeds_quick: 1,
-    seeds_full: 3,
+    seeds_full: 5,
     takes: Takes::Traces,
     plan: |ask| Ok(plan(ask)),
 };
