@@ -121,7 +121,7 @@ pub(crate) fn lagging(shares: &[Share], times: f64) -> DriveSet {
 }
 
 /// The drives to set aside, `spare` at most: those that were sat out by hand, and of those that the array sat out
-/// or that are slow now the ones with the longest waits, as long as reading the other drives instead costs less.
+/// or that lag the ones with the longest waits, as long as reading the other drives instead costs less.
 /// A drive that sits out has no queue. So it may be the better one while another is slow, and where all others
 /// have long queues it is read.
 fn slow(view: &View<'_>, lagging: DriveSet) -> DriveSet {

@@ -277,3 +277,23 @@ fn read_that_waits_behind_a_command_that_hangs_asks_others() {
     assert_eq!(of_second(&run) + 1, asked(&run).len() - 4, "both ask the four others, in turn");
     run.run_until_quiet();
 }
+
+#[test]
+fn read_under_way_counts_no_more_on_a_drive_that_is_sat_out_meanwhile() {
+    for is_sat_out in [false, true] {
+        let mut run = known(RAID5);
+        let patience = patience(&mut run, 9);
+        run.read(1, sector(40, 0));
+        run.read(2, sector(41, 0));
+        if is_sat_out {
+            run.sit_out(DriveIdx::new(0)).expect("the others suffice");
+        }
+        run.wait(patience - MOMENT);
+        finish(&mut run, 0);
+        assert_answered(&mut run, 1);
+        run.wait(MOMENT);
+        let others: &[usize] = if is_sat_out { &[0, 1, 2, 3, 4] } else { &[0] };
+        assert_eq!(asked(&run), others, "it is not stuck: it has just ended a command");
+        run.run_until_quiet();
+    }
+}
