@@ -354,13 +354,12 @@ fn summaries(points: &[Point]) -> Vec<Row> {
             };
             let estimates =
                 move |points: &[Point], seeds: &[OneSeed<'_>]| of(Compared::Ours, points, seeds);
-            for (compared, whose) in
-                [(Compared::Ours, ""), (Compared::Itself, ", the same begun later")]
-            {
+            let chance = format!("{figure} of the best fixed policy begun later, over its own");
+            for (compared, what) in [(Compared::Ours, over(figure)), (Compared::Itself, chance)] {
                 for limit in [1.03, 1.10] {
                     let points = points.clone();
-                    let what = format!("{}{whose}: at most {limit:.2}", over(figure));
-                    rows.push(Row::together(Head::new(case, what), Unit::Percent, move |seeds| {
+                    let head = Head::new(case, format!("{what}: at most {limit:.2}"));
+                    rows.push(Row::together(head, Unit::Percent, move |seeds| {
                         let all = of(compared, &points, seeds);
                         let within = all.iter().filter(|ratio| **ratio <= limit).count();
                         [100.0 * within as f64 / all.len().max(1) as f64; 3]
