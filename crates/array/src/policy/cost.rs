@@ -285,8 +285,8 @@ impl Costs {
     /// Whether doing without this drive, as these costs do, costs less than reading it.
     pub(crate) fn spares(&self, drive: &Share) -> bool {
         match drive.wanted {
-            // It is asked only where a sector of another one fails.
-            0 => !self.is_bare() || self.fails * self.at_once() <= self.fails * own(drive),
+            // It is asked only where a sector of another one fails, which is retried without it.
+            0 => self.fails * self.at_once() <= self.fails * own(drive),
             _ => self.instead() + self.risk() < own(drive),
         }
     }

@@ -143,7 +143,9 @@ fn slow(view: &View<'_>, lagging: DriveSet) -> DriveSet {
             |left: &&Share, right: &&Share| left.drive.wait().total_cmp(&right.drive.wait());
         let Some(worst) = shares.iter().filter(is_slow).max_by(by_wait) else { break };
         let without = aside.with(worst.idx);
-        if Costs::of(view, without).spares(worst) {
+        // It is not missed where it has nothing that is requested and others are left to compute with.
+        let is_free = worst.wanted == 0 && (without.len() as usize) < spare;
+        if is_free || Costs::of(view, without).spares(worst) {
             aside = without;
         } else {
             kept = kept.with(worst.idx);
