@@ -19,7 +19,7 @@
 //! | `ADMIT_TIMES` | 2.5 medians | [`detect`] | that sits out is quick again |
 //! | `TERM`, `TERM_MAX`, `RELAPSE` | 5 s, 160 s, 60 s | [`standing`] | sits out at least for such a term |
 //! | `LAGS` | 1.5 medians | [`level`](crate::policy::level) | lags: it is set aside by a read, by its predicted wait and its pace |
-//! | `LAGS_FOR_WRITES` | 3 medians | [`level`](crate::policy::level) | the same, and no write reads it that has another way |
+//! | `LAGS_FOR_WRITES` | 3 medians | [`level`](crate::policy::level) | the same, and writes go round it where that takes few reads |
 //! | `EXCESS` | 3 median paces | [`track`] | is slow now and then: the mean of the time above it counts |
 //! | `SILENCE` | 4 paces | [`track`] | that works on one command for longer has a pace of a quarter of that time |
 //! | `FAR_BEHIND`, `USUAL_MIN` | 2.5, 0.25 | [`lateness`](crate::ops::lateness) | is late with its part of a `level` read, by what its fellows took |
