@@ -349,6 +349,19 @@ mod tests {
         assert_eq!(decide(&shares, 2).aside, only, "another drive is left to compute with");
     }
 
+    /// It has nothing that is requested, but without it a sector that fails is retried, by everybody behind it.
+    #[test]
+    fn drive_without_requested_data_is_the_last_redundancy_of_what_fails() {
+        let aside = |shares: &[Share], spare| decide(shares, spare).aside;
+        let only = DriveSet::EMPTY.with(DriveIdx::new(5));
+        let mut shares = failing(shares(WIDE), 0.02);
+        set_pace(&mut shares[5], 0.010);
+        assert!(aside(&shares, 1).is_empty(), "85 ms there are less than 100 ms of a retry");
+        assert_eq!(aside(&shares, 2), only, "another one is left");
+        set_pace(&mut shares[5], 0.060);
+        assert_eq!(aside(&shares, 1), only, "a retry is less than 510 ms");
+    }
+
     #[test]
     fn a_slow_drive_is_read_where_the_others_have_no_time_to_spare() {
         let mut shares = shares([0, 0, 0, 1, 0, 0]);

@@ -263,6 +263,35 @@ fn reads_of_a_stream_leave_the_redundancy_where_they_meet_alone() {
     run.run_until_quiet();
 }
 
+/// Of an array with long chunks: its stripes are of 64 sectors, sixteen of each drive.
+const LONG: u64 = 64;
+
+/// Reads 16 sectors behind the ninth of a stripe, which are of two drives; returns how many it asks for.
+fn read_across(run: &mut Runtime, id: u64, stripe: u64) -> u64 {
+    run.read(id, extent(LONG * stripe + 9, 16));
+    let own = run.inside.iter().filter(|sub| sub.origin == id);
+    own.filter_map(|sub| sub.command.extent()).map(|extent| extent.sectors.get()).sum()
+}
+
+/// It begins behind the first one's last sector, in the middle of a chunk, and ends in rows before that.
+#[test]
+fn read_that_follows_another_within_a_chunk_leaves_redundancy_alone() {
+    let mut run = run_of("raid6:4+2,chunk=64KiB,parity=fixed", "level:extra-reads=100%", 64);
+    warm_up(&mut run, 200, extent(0, LONG), Nanos::from_millis(5));
+    assert!(read_across(&mut run, 1, 40) > 16, "nothing is before it");
+    run.run_until_quiet();
+    run.read(2, extent(LONG * 20, 9));
+    assert_eq!(read_across(&mut run, 3, 20), 16);
+    run.run_until_quiet();
+}
+
+#[test]
+fn drive_that_hangs_is_late_within_a_second_however_slow_all_are() {
+    let mut run = fresh(RAID5, "level", 64);
+    warm_up(&mut run, 200, extent(0, STRIPE), Nanos::from_secs(1));
+    assert_eq!(patience(&mut run, 1), Nanos::from_millis(800));
+}
+
 /// Whoever waits behind what hangs would wait for as long.
 #[test]
 fn read_that_waits_behind_a_command_that_hangs_asks_others() {
