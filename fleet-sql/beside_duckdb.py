@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""DuckDB beside `levelhead fleet analyze`: the same counts, and what they cost.
+"""DuckDB beside `levelhead-lab fleet analyze`: the same counts, and what they cost.
 
     fleet-sql/beside_duckdb.py LEVELHEAD TABLE ANSWERS [THREADS]
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, bail, ensure};
 use levelhead_fleet::analysis::{Histogram, Summary};
 
-/// The queries, as `levelhead fleet sql` prints them.
+/// The queries, as `levelhead-lab fleet sql` prints them.
 pub const QUERIES: [Query; 4] = [
     Query { name: "counts", sql: include_str!("../../crates/app/src/fleet/sql/counts.sql") },
     Query { name: "slowdowns", sql: include_str!("../../crates/app/src/fleet/sql/slowdowns.sql") },

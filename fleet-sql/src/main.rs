@@ -1,4 +1,4 @@
-//! Whether the answers of SQL engines to the queries of `levelhead fleet sql` are, to the last drive hour, the kernel's.
+//! Whether the answers of SQL engines to the queries of `levelhead-lab fleet sql` are, to the last drive hour, the kernel's.
 //!
 //! ```text
 //!   hours table --> kernel (levelhead-fleet) --> Expected --.

@@ -3,12 +3,18 @@
 //! `cargo xtask tidy` checks what the compiler cannot: which crate may see which, what a core must
 //! never touch, where `unsafe` may stand. See [`tidy`].
 //!
+//! `cargo xtask dist` makes what users install. See [`dist`].
+//!
+//! `cargo xtask doctest` runs the commands of README and docs. See [`doctest`].
+//!
 //! `cargo xtask soak` runs what takes too long for every change. See [`soak`].
 //!
 //! `cargo xtask rtl` plays the erasure engine in hardware and counts its gates, by `crates/rtl/examples/tools`.
 
 #![forbid(unsafe_code)]
 
+mod dist;
+mod doctest;
 mod soak;
 mod tidy;
 
@@ -29,6 +35,17 @@ struct Xtask {
 enum Chore {
     /// Check the rules of the house; prints one line a finding, exits 1 if there is one
     Tidy,
+    /// Make what users install: an archive of static programs, a Debian package, a Python wheel
+    Dist {
+        /// Which of them; all if none is named
+        #[arg(value_enum)]
+        parts: Vec<dist::Part>,
+    },
+    /// Run every command block of README and docs, or of these pages; exits 1 if one does not do what its page says
+    Doctest {
+        /// Markdown files
+        pages: Vec<PathBuf>,
+    },
     /// Run what takes too long for every change; exits 1 if any of it has failed
     Soak(soak::Wish),
     /// Simulate the erasure engine in hardware and count its gates; exits 1 if any of it has failed
@@ -69,6 +86,11 @@ fn main() -> anyhow::Result<ExitCode> {
             }
             eprintln!("tidy: {} found in {} files", findings.len(), tree.files.len());
             Ok(ExitCode::FAILURE)
+        }
+        Chore::Dist { parts } => dist::run(&workspace_root(), &parts).map(|()| ExitCode::SUCCESS),
+        Chore::Doctest { pages } => {
+            let is_good = doctest::run(&workspace_root(), &pages)?;
+            Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         Chore::Soak(wish) => Ok(soak::run(&workspace_root(), &wish)),
         Chore::Rtl(engines) => rtl(&engines),

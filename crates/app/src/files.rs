@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 use crate::AppError;
 
 /// Checks before any work that a file can be written at `path` after it.
-pub(crate) fn check_place(path: &Path) -> Result<(), AppError> {
+pub fn check_place(path: &Path) -> Result<(), AppError> {
     match destination(path)? {
         Destination::Stream => Ok(()),
         Destination::File(path) => neighbour(&path).map(drop),
@@ -20,7 +20,7 @@ pub(crate) fn check_place(path: &Path) -> Result<(), AppError> {
 
 /// Writes a file through a neighbour that takes its name when it is complete. What is no file, such
 /// as a pipe, is written to.
-pub(crate) fn write_whole(
+pub fn write_whole(
     path: &Path,
     fill: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
 ) -> Result<(), AppError> {
@@ -42,7 +42,7 @@ pub(crate) fn write_whole(
 }
 
 /// Where the page of this name goes in `folder`, which is made if it is not there.
-pub(crate) fn page_place(folder: &Path, name: &str) -> Result<PathBuf, AppError> {
+pub fn page_place(folder: &Path, name: &str) -> Result<PathBuf, AppError> {
     fs::create_dir_all(folder).map_err(|error| about(folder, &error))?;
     let place = folder.join(format!("{name}.html"));
     check_place(&place)?;
@@ -50,7 +50,7 @@ pub(crate) fn page_place(folder: &Path, name: &str) -> Result<PathBuf, AppError>
 }
 
 /// Checks that no output is another one, or what is read.
-pub(crate) fn check_are_apart(inputs: &[PathBuf], outputs: &[&Path]) -> Result<(), AppError> {
+pub fn check_are_apart(inputs: &[PathBuf], outputs: &[&Path]) -> Result<(), AppError> {
     let places = inputs.iter().map(PathBuf::as_path).chain(outputs.iter().copied());
     let mut seen: Vec<PathBuf> = Vec::new();
     for (at, place) in places.enumerate() {
@@ -73,7 +73,7 @@ pub(crate) fn check_are_apart(inputs: &[PathBuf], outputs: &[&Path]) -> Result<(
 }
 
 /// Checks that what is read more than once can be: a pipe gives its bytes once, and then waits.
-pub(crate) fn check_can_be_read_again(path: &Path) -> Result<(), AppError> {
+pub fn check_can_be_read_again(path: &Path) -> Result<(), AppError> {
     let kind = fs::metadata(path).map_err(|error| about(path, &error))?.file_type();
     if kind.is_file() || kind.is_dir() {
         return Ok(());
@@ -82,7 +82,7 @@ pub(crate) fn check_can_be_read_again(path: &Path) -> Result<(), AppError> {
 }
 
 /// Opens a file for reading, with a sentence if that fails.
-pub(crate) fn open(path: &Path) -> Result<fs::File, AppError> {
+pub fn open(path: &Path) -> Result<fs::File, AppError> {
     if path.is_dir() {
         return Err(AppError::usage(format!("{} is a directory, not a file", path.display())));
     }
@@ -90,7 +90,7 @@ pub(crate) fn open(path: &Path) -> Result<fs::File, AppError> {
 }
 
 /// The text of a file of at most `most` bytes.
-pub(crate) fn read_text(path: &Path, most: u64) -> Result<String, AppError> {
+pub fn read_text(path: &Path, most: u64) -> Result<String, AppError> {
     let mut text = String::new();
     let read = open(path)?.take(most.saturating_add(1)).read_to_string(&mut text);
     read.map_err(|error| about(path, &error))?;
@@ -102,7 +102,7 @@ pub(crate) fn read_text(path: &Path, most: u64) -> Result<String, AppError> {
 }
 
 /// The path that means the same in every folder.
-pub(crate) fn absolute(path: &Path) -> PathBuf {
+pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
@@ -153,7 +153,7 @@ fn neighbour(path: &Path) -> Result<NamedTempFile, AppError> {
 }
 
 /// Checks that `folder` is one.
-pub(crate) fn check_folder(folder: &Path) -> Result<(), AppError> {
+pub fn check_folder(folder: &Path) -> Result<(), AppError> {
     match fs::metadata(folder) {
         Ok(metadata) if metadata.is_dir() => Ok(()),
         Ok(_) => Err(AppError::usage(format!("{} is not a directory", folder.display()))),
@@ -161,6 +161,7 @@ pub(crate) fn check_folder(folder: &Path) -> Result<(), AppError> {
     }
 }
 
-pub(crate) fn about(path: &Path, error: &io::Error) -> AppError {
+/// What went wrong with a file, with its path.
+pub fn about(path: &Path, error: &io::Error) -> AppError {
     AppError::usage(format!("{}: {error}", path.display()))
 }

@@ -91,7 +91,7 @@ impl fmt::Display for Exported {
 
 impl Listen {
     /// A server that listens and does not answer yet. It serves `device`, described like that.
-    pub(crate) fn bind(
+    pub fn bind(
         &self,
         device: &Arc<dyn BlockService>,
         description: &str,
@@ -127,7 +127,7 @@ impl Listen {
     }
 
     /// Its exports, as clients reach them at `endpoint`.
-    pub(crate) fn exported(&self, endpoint: &Endpoint) -> Vec<Exported> {
+    pub fn exported(&self, endpoint: &Endpoint) -> Vec<Exported> {
         // Wherever clients are started.
         let endpoint = match endpoint {
             Endpoint::Unix(path) => Endpoint::Unix(absolute(path)),
@@ -145,7 +145,7 @@ impl Listen {
     }
 
     /// A sentence about a device that strangers can reach, if they can.
-    pub(crate) fn warning(&self) -> Option<String> {
+    pub fn warning(&self) -> Option<String> {
         let Endpoint::Tcp(addr) = &self.endpoint else { return None };
         if addr.ip().to_canonical().is_loopback() {
             return None;

@@ -15,7 +15,7 @@ const PATH_UNSET: &str = "/bin:/usr/bin";
 /// # Errors
 ///
 /// There is none, or only a file that this user may not execute.
-pub(crate) fn check(program: &Path) -> Result<(), AppError> {
+pub fn check(program: &Path) -> Result<(), AppError> {
     let has_folder = program.as_os_str().as_encoded_bytes().contains(&b'/');
     let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from(PATH_UNSET));
     let places: Vec<PathBuf> = match has_folder {

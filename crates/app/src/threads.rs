@@ -22,7 +22,7 @@ pub fn start<T: Send + 'static>(
 /// # Errors
 ///
 /// The system has none left.
-pub(crate) fn start_in<'scope, T: Send + 'scope>(
+pub fn start_in<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
     run: impl FnOnce() -> T + Send + 'scope,
@@ -32,7 +32,7 @@ pub(crate) fn start_in<'scope, T: Send + 'scope>(
 }
 
 /// Has `work` done by up to `count` threads, and by this one too: so also where no other can be had.
-pub(crate) fn work_by<'scope>(
+pub fn work_by<'scope>(
     scope: &'scope Scope<'scope, '_>,
     count: usize,
     work: impl Fn() + Send + Copy + 'scope,

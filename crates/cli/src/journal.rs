@@ -8,7 +8,7 @@ use std::fs::{File, Metadata};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 
-use levelhead_app::array::Priority;
+use levelhead_app_array::Priority;
 
 /// Whether standard error is a stream of the journal.
 pub(crate) fn is_standard_error() -> bool {

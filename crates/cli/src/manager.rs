@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-use levelhead_app::array::Notice;
+use levelhead_app_array::Notice;
 
 /// How long a manager may leave its socket full.
 const PATIENCE: Duration = Duration::from_secs(1);

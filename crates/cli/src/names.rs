@@ -1,4 +1,4 @@
-//! The names under which mount(8), mkfs(8) and fsck(8) call this program.
+//! The names under which mount(8), mkfs(8) and fsck(8) call this program, and commands that it had once.
 //!
 //! ```text
 //!   mount.levelhead TARGET DIR [-sfnv] [-N NAMESPACE] [-t TYPE] [-o OPTIONS]     levelhead fs mount ..
@@ -32,6 +32,31 @@ pub(crate) fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> 
     let rest = if verb == "mount" { without_helper_flags(rest) } else { rest.to_vec() };
     let program = OsString::from("levelhead");
     [program, "fs".into(), verb.into()].into_iter().chain(rest).collect()
+}
+
+/// Commands that are another program's now: what was typed, and what that is today.
+const MOVED: [(&[&str], &str); 9] = [
+    (&["replay"], "levelhead-lab replay"),
+    (&["study"], "levelhead-lab study"),
+    (&["plan"], "levelhead-lab plan"),
+    (&["ecc"], "levelhead-lab ecc"),
+    (&["rtl"], "levelhead-lab rtl"),
+    (&["fleet"], "levelhead-lab fleet"),
+    (&["drive", "model"], "levelhead-lab drive model"),
+    (&["drive", "measure"], "levelhead-lab drive measure"),
+    (&["fs", "replay"], "levelhead-lab fs replay"),
+];
+
+/// Says where a command is now that was one of this program's before 0.2.
+pub(crate) fn moved(arguments: &[OsString]) -> Option<String> {
+    let words: Vec<&str> = arguments.iter().skip(1).filter_map(|word| word.to_str()).collect();
+    let typed = || words.iter().copied().filter(|word| !["--json", "--quiet"].contains(word));
+    if typed().next() == Some("demo") && words.contains(&"--compare") {
+        return Some("'demo --compare' is now 'levelhead-lab demo'".to_owned());
+    }
+    let (before, now) =
+        MOVED.iter().find(|(before, _)| typed().take(before.len()).eq(before.iter().copied()))?;
+    Some(format!("'{}' is now '{now}'", before.join(" ")))
 }
 
 fn without_helper_flags(given: &[OsString]) -> Vec<OsString> {

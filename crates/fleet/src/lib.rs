@@ -21,3 +21,7 @@ pub mod smart;
 pub mod watch;
 
 pub use hours::{Hours, HoursTable, MODEL_UNKNOWN};
+
+/// The first line of samples as `watch` records them: a line a drive and window of five minutes, the mean latency in microseconds, the load in
+/// bytes a second.
+pub const RECORD_HEADER: &str = "ts,group,drive,latency_us,load";

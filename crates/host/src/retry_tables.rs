@@ -28,7 +28,7 @@ pub fn load_retry_table(name: &str) -> Result<Ecc, HostError> {
     if !Path::new(name).is_file() {
         let names = Ecc::names();
         return fail(format!(
-            "'{name}' is no retry table: expected one of {names}, or the path of a file that 'levelhead ecc table' has written"
+            "'{name}' is no retry table: expected one of {names}, or the path of a file that 'levelhead-lab ecc table' has written"
         ));
     }
     let mut text = String::new();

@@ -16,7 +16,7 @@ pub(crate) fn of(ask: &Emit<'_>, files: &[File]) -> String {
         files.iter().map(|file| file.name).filter(|name| name.ends_with(".sv")).collect();
     let command = match play {
         Play::Patterns(count) => format!(
-            "levelhead rtl emit --code {redundant},{data} --kind {kind} --sector-size {sector_size} \
+            "levelhead-lab rtl emit --code {redundant},{data} --kind {kind} --sector-size {sector_size} \
              --patterns {count} --seed {seed} -o DIR"
         ),
         Play::Row(count) => format!("a run of {count} groups in a row of seed {seed}"),

@@ -1,4 +1,4 @@
-//! The queries of `levelhead fleet sql` in DataFusion and DuckDB over a made-up fleet of 23 million drive hours: their answers are the
+//! The queries of `levelhead-lab fleet sql` in DataFusion and DuckDB over a made-up fleet of 23 million drive hours: their answers are the
 //! kernel's to the last drive hour, and what each took is printed.
 
 use std::path::Path;
@@ -13,9 +13,9 @@ const NO_MODULE: i32 = 3;
 
 pub(super) fn run(root: &Path) -> anyhow::Result<()> {
     let engines = root.join("fleet-sql");
-    good(cargo(root).args(["build", "--release", "--package", "levelhead-cli"]))?;
+    good(cargo(root).args(["build", "--release", "--package", "levelhead-cli-lab"]))?;
     good(cargo(&engines).args(["build", "--release"]))?;
-    let levelhead = target_folder(root)?.join("release/levelhead");
+    let levelhead = target_folder(root)?.join("release/levelhead-lab");
     let program = target_folder(&engines)?.join("release/levelhead-fleet-sql");
     let folder = target_folder(root)?.join("soak-fleet");
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;

@@ -15,7 +15,9 @@
 //! | `rtl` | the erasure engine in hardware: planted faults, two codes under every tool; all eight: `cargo xtask rtl` | iverilog, verilator, yosys |
 //! | `fleets` | made-up fleets of 200 million drive hours against the field's tables, and a thousand healthy groups in which no drive is to be found | |
 //! | `watch` | what a watch over a hundred drives costs, for ten minutes | |
-//! | `fleet` | the queries of `levelhead fleet sql` in DataFusion and DuckDB against the kernel, over 23 million drive hours | python3; for DuckDB its module duckdb, else it is left out |
+//! | `fleet` | the queries of `levelhead-lab fleet sql` in DataFusion and DuckDB against the kernel, over 23 million drive hours | python3; for DuckDB its module duckdb, else it is left out |
+//! | `upgrades` | what the build of an earlier commit made and used, today's opens and uses, and the other way round | nbdcopy, git |
+//! | `dist` | what `cargo xtask dist` makes, installed in an empty folder, a venv and a new Debian, and used there | musl-gcc, qemu-io; debootstrap |
 //! | `fuzz` | every fuzz target | a nightly toolchain |
 //!
 //! A part whose programs are not there says so, and counts as failed; the others go on.
@@ -92,6 +94,10 @@ enum Part {
     Watch,
     /// The fleet's queries in SQL engines
     Fleet,
+    /// Arrays and filesystems between the build of an earlier commit and today's
+    Upgrades,
+    /// What users install, installed and used
+    Dist,
     /// Every fuzz target
     Fuzz,
 }
@@ -113,6 +119,8 @@ impl Part {
             Self::Fleets => "fleets",
             Self::Watch => "watch",
             Self::Fleet => "fleet",
+            Self::Upgrades => "upgrades",
+            Self::Dist => "dist",
             Self::Fuzz => "fuzz",
         }
     }
@@ -137,6 +145,12 @@ impl Part {
             Self::Files => files::NEEDS,
             Self::Fleet => &[Need { program: "python3", package: "python3" }],
             Self::Guest => guest::NEEDS,
+            Self::Upgrades => &[Need { program: "nbdcopy", package: "libnbd-bin" }],
+            Self::Dist => &[
+                Need { program: "musl-gcc", package: "musl-tools" },
+                Need { program: "qemu-io", package: "qemu-utils" },
+                Need { program: "debootstrap", package: "debootstrap" },
+            ],
         }
     }
 }
@@ -203,7 +217,7 @@ fn run_part(root: &Path, part: Part, wish: &Wish) -> anyhow::Result<()> {
         }
         Part::Files => files::run(root, wish.seeds),
         Part::Guest => guest::run(root, wish.first, wish.mirror.as_deref()),
-        Part::Pages => test(root, &["--package", "levelhead-cli", "--test", "pages"], "", &[]),
+        Part::Pages => test(root, &["--package", "levelhead-cli-lab", "--test", "pages"], "", &[]),
         Part::Rtl => test(root, &["--package", "levelhead-rtl", "--example", "tools"], "", &[]),
         // Every test of the crate that is too long.
         Part::Fleets => test(root, &["--package", "levelhead-fleet", "--lib"], "", &[]),
@@ -212,8 +226,34 @@ fn run_part(root: &Path, part: Part, wish: &Wish) -> anyhow::Result<()> {
             test(root, &package, "watch::cost_", &[])
         }
         Part::Fleet => fleet::run(root),
+        Part::Upgrades => upgrades(root),
+        Part::Dist => {
+            crate::dist::run(root, &[])?;
+            let dist = target_folder(root)?.join("dist");
+            let mut bash = Command::new("bash");
+            bash.arg(root.join("xtask/src/soak/dist.sh")).arg(&dist).arg(dist.join("soak"));
+            good(bash.args(wish.mirror.as_deref()))
+        }
         Part::Fuzz => fuzz::run(root, wish.minutes, &wish.target),
     }
+}
+
+/// The commit whose build is the old program: the first whose formats are those that today's program must open.
+const OLD: &str = "3226ded5";
+
+fn upgrades(root: &Path) -> anyhow::Result<()> {
+    let target = target_folder(root)?;
+    let (tree, built) = (target.join("upgrades/tree"), target.join("upgrades/target"));
+    if !tree.exists() {
+        let mut git = Command::new("git");
+        git.current_dir(root).args(["worktree", "add", "--detach"]).arg(&tree).arg(OLD);
+        good(&mut git)?;
+    }
+    good(cargo(&tree).args(["build", "--release"]).env("CARGO_TARGET_DIR", &built))?;
+    good(cargo(root).args(["build", "--release", "--package", "levelhead-cli"]))?;
+    let mut bash = Command::new("bash");
+    bash.arg(root.join("xtask/src/soak/upgrades.sh"));
+    good(bash.arg(built.join("release/levelhead")).arg(target.join("release/levelhead")))
 }
 
 /// All of them, a share of them on each core.
@@ -246,7 +286,7 @@ fn test(root: &Path, package: &[&str], name: &str, said: &[(&str, String)]) -> a
     good(&mut command)
 }
 
-fn cargo(root: &Path) -> Command {
+pub(crate) fn cargo(root: &Path) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(program);
     command.current_dir(root);
@@ -261,7 +301,7 @@ fn cargo(root: &Path) -> Command {
 }
 
 /// Where cargo puts what it builds for the workspace in this folder.
-fn target_folder(workspace: &Path) -> anyhow::Result<PathBuf> {
+pub(crate) fn target_folder(workspace: &Path) -> anyhow::Result<PathBuf> {
     let asked = ["metadata", "--no-deps", "--offline", "--format-version", "1"];
     let output = cargo(workspace).args(asked).output()?;
     ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
@@ -271,7 +311,7 @@ fn target_folder(workspace: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Runs a program to its end, which should be a good one.
-fn good(command: &mut Command) -> anyhow::Result<()> {
+pub(crate) fn good(command: &mut Command) -> anyhow::Result<()> {
     let status = command.status().map_err(|error| {
         anyhow::anyhow!("{} cannot be run: {error}", command.get_program().display())
     })?;

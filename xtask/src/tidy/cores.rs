@@ -5,7 +5,7 @@
 //! contents are mixed (`std::time` has `Duration` too) must be named further, so that what it gives
 //! can be seen.
 
-use super::arrows::CORES;
+use super::arrows::{CORES, PROGRAMS};
 use super::sources::{CalledAs, FileKind, Named, Source, named};
 use super::{Finding, Rule};
 
@@ -73,7 +73,7 @@ pub(crate) fn check(sources: &[Source<'_>]) -> Vec<Finding> {
         for named in named(&source.product) {
             let found = match (is_core, name) {
                 (true, _) => in_core(name, &named).map(|sentence| (Rule::Core, sentence)),
-                (false, "cli") => None,
+                (false, name) if PROGRAMS.contains(&name) => None,
                 (false, _) => in_shell(name, &named).map(|sentence| (Rule::Terminal, sentence)),
             };
             findings.extend(found.map(|(rule, sentence)| Finding {
@@ -108,13 +108,13 @@ fn in_core(name: &str, named: &Named) -> Option<String> {
 fn in_shell(name: &str, named: &Named) -> Option<String> {
     if let Some(print) = printing(named) {
         return Some(format!(
-            "only cli and xtask print; {name} returns what it has to say (`{print}!`)"
+            "only programs print; {name} returns what it has to say (`{print}!`)"
         ));
     }
     let path = named.path.as_str();
     let ends = |what: &&&str| path == **what || path.ends_with(&format!("::{what}"));
     let found = FOR_PROGRAMS.iter().find(ends)?;
-    Some(format!("only cli and xtask know terminals and exit codes; {name} has {found}"))
+    Some(format!("only programs know terminals and exit codes; {name} has {found}"))
 }
 
 /// The macro that `named` calls, if it writes to the terminal.
@@ -209,17 +209,15 @@ mod tests {
     #[test]
     fn planted_terminals_and_exits_are_found_outside_the_programs() {
         let path = "crates/host/src/run.rs";
-        let exit =
-            "terminal: only cli and xtask know terminals and exit codes; host has process::exit";
+        let exit = "terminal: only programs know terminals and exit codes; host has process::exit";
         check(path, "fn a() { std::process::exit(1); }", &[exit]);
         check(path, "use std::process; fn a() { process::exit(1); }", &[exit]);
-        let code = "terminal: only cli and xtask know terminals and exit codes; host has process::ExitCode";
+        let code =
+            "terminal: only programs know terminals and exit codes; host has process::ExitCode";
         check(path, "use std::process::ExitCode;", &[code]);
-        let terminal =
-            "terminal: only cli and xtask know terminals and exit codes; host has IsTerminal";
+        let terminal = "terminal: only programs know terminals and exit codes; host has IsTerminal";
         check(path, "use std::io::IsTerminal;", &[terminal]);
-        let print =
-            "terminal: only cli and xtask print; host returns what it has to say (`println!`)";
+        let print = "terminal: only programs print; host returns what it has to say (`println!`)";
         check(path, "fn a() { println!(); }", &[print]);
         let own = "use std::process::ExitCode; fn a() { println!(); std::process::exit(1) }";
         check("crates/cli/src/commands.rs", own, &[]);

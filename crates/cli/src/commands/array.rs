@@ -10,12 +10,12 @@ use clap::builder::TypedValueParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
-use levelhead_app::array::{
+use levelhead_app::{AppError, Stop};
+use levelhead_app_array::{
     Allowed, Assemble, Audience, Check, Create, Degraded, Drives, Events, Heard, Make, Notice,
     OFFERS, Salvage, ScrubWhat, Serve, Service, Serving, Verb, Watch, ask, check, create, events,
     kernel_help, list, salvage, serve, status, watch, would_serve,
 };
-use levelhead_app::{AppError, Stop};
 use levelhead_array::{HostOrder, Policy, Spec, VerifySettings, VerifyWrites};
 use levelhead_erasure::Kernel;
 use levelhead_host::{CreateOptions, FastFail, Io};
@@ -24,10 +24,12 @@ use levelhead_units::{Bytes, Nanos};
 
 use super::listen::ListenArgs;
 use crate::manager::Manager;
-use crate::printer::{self, Printer};
-use crate::signals::{stop_on_signals, stop_once_begun};
 use crate::values::JournalChoice;
-use crate::{Output, journal, progress, values};
+use crate::{journal, values};
+use levelhead_terminal::printer::{self, Printer};
+use levelhead_terminal::signals::{stop_on_signals, stop_once_begun};
+use levelhead_terminal::values as shared;
+use levelhead_terminal::{Output, progress};
 
 #[derive(Subcommand)]
 pub(crate) enum Options {
@@ -223,7 +225,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, default_value_t = Policy::DEFAULT)]
     policy: Policy,
     /// Commands inside a drive at a time, 1 to 32
-    #[arg(long, default_value_t = 32, value_parser = values::window, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 32, value_parser = shared::window, allow_negative_numbers = true)]
     window: u32,
     /// The order in which commands leave the host's queues: fcfs, elevator or paper32
     #[arg(long, default_value = "elevator")]
@@ -249,7 +251,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "PROGRAM")]
     on_event: Option<PathBuf>,
     /// What chance is drawn from
-    #[arg(long, default_value_t = 7, value_parser = values::seed, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 7, value_parser = shared::seed, allow_negative_numbers = true)]
     seed: u64,
     /// How long a drive may say nothing before the array does without it, if writes wait for it and the
     /// layout survives that; 1s to 1h
@@ -391,7 +393,7 @@ pub(crate) struct OfDrive {
     /// The array's control socket, or any of its drives
     array: PathBuf,
     /// The drive's number
-    #[arg(value_parser = values::drive, allow_negative_numbers = true)]
+    #[arg(value_parser = shared::drive, allow_negative_numbers = true)]
     drive: u8,
 }
 
@@ -400,7 +402,7 @@ pub(crate) struct Replace {
     /// The array's control socket, or any of its drives
     array: PathBuf,
     /// The lost drive's number
-    #[arg(value_parser = values::drive, allow_negative_numbers = true)]
+    #[arg(value_parser = shared::drive, allow_negative_numbers = true)]
     drive: u8,
     /// The new drive: a path, emu:PATH?.., or an NBD export
     device: String,
@@ -507,7 +509,7 @@ fn watch_status(ask: &Watch, output: Output) -> Result<(), AppError> {
     let mut is_first = true;
     let has_ended = watch(ask, &stop, &mut |look| {
         let Some(look) = look else {
-            let is_over = crate::is_unread();
+            let is_over = levelhead_terminal::is_unread();
             return Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
         };
         let between = match (is_redrawn, output.json || is_first) {
@@ -519,7 +521,7 @@ fn watch_status(ask: &Watch, output: Output) -> Result<(), AppError> {
         output.print_after(between, look)
     })?;
     if has_ended {
-        crate::say("levelhead: the array has stopped");
+        levelhead_terminal::say("levelhead: the array has stopped");
     }
     Ok(())
 }
@@ -532,10 +534,10 @@ fn show_events(array: PathBuf, follow: bool, output: Output) -> Result<(), AppEr
     events(&Events { array, follow }, &stop, &mut |heard| match heard {
         Heard::Event(event) => output.print_on(event),
         Heard::Sentence(sentence) => {
-            crate::say(&format!("levelhead: {sentence}"));
+            levelhead_terminal::say(&format!("levelhead: {sentence}"));
             Ok(ControlFlow::Continue(()))
         }
-        Heard::Nothing if crate::is_unread() => Ok(ControlFlow::Break(())),
+        Heard::Nothing if levelhead_terminal::is_unread() => Ok(ControlFlow::Break(())),
         Heard::Nothing => Ok(ControlFlow::Continue(())),
     })
 }
@@ -568,7 +570,7 @@ fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
         // It serves all the same.
         drop(output.print(&serving));
     })?;
-    let err = Printer::start(|line: String| crate::say(&line))?;
+    let err = Printer::start(|line: String| levelhead_terminal::say(&line))?;
     let manager = Manager::of_environment(&|name| std::env::var_os(name));
     let manager = manager.unwrap_or_else(|sentence| {
         drop(err.lines().send(format!("levelhead: {sentence}")));

@@ -3,16 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use levelhead_app::{
-    AppError, Emulate, Measure, MemoryKey, Model, drive_makes, emulate, measure_drive, model_drive,
-    probe_device,
-};
-use levelhead_drive::measure::Thoroughness;
+use levelhead_app::AppError;
+use levelhead_app_drive::{Emulate, MemoryKey, emulate, probe_device};
 use levelhead_drive::{CacheMode, Faults};
 
 use super::listen::ListenArgs;
-use crate::signals::stop_on_signals;
-use crate::{Output, faults, progress, say, values};
+use levelhead_terminal::signals::stop_on_signals;
+use levelhead_terminal::{Output, faults, say};
 
 /// What `--faults` is.
 const FAULTS: &str = "What is wrong with it, instead of what its name says";
@@ -23,10 +20,6 @@ pub(crate) enum Options {
     Emulate(Box<EmulateArgs>),
     /// Say what a drive can do and what it says of itself; changes nothing on it
     Probe(ProbeArgs),
-    /// Make a profile of a drive by reads alone
-    Measure(MeasureArgs),
-    /// Show what a make does: seeks, rates, random reads by depth; without a name, list the makes
-    Model(ModelArgs),
 }
 
 #[derive(Args)]
@@ -65,45 +58,6 @@ pub(crate) struct ProbeArgs {
     device: PathBuf,
 }
 
-#[derive(Args)]
-pub(crate) struct MeasureArgs {
-    /// A block device, a file, or an emulated drive, emu:PATH?profile=nearline-2tb; it is only read
-    drive: String,
-    /// Where the profile goes, for --drive of replay and profile= of emulated drives
-    #[arg(long, short, value_name = "FILE")]
-    output: PathBuf,
-    /// Replace what is there
-    #[arg(long)]
-    force: bool,
-    /// Spend some seconds instead of minutes; figures are within some per cent
-    #[arg(long)]
-    quick: bool,
-    /// What chance is drawn from
-    #[arg(long, default_value_t = 7, value_parser = values::seed, allow_negative_numbers = true)]
-    seed: u64,
-}
-
-#[derive(Args)]
-pub(crate) struct ModelArgs {
-    /// A shipped profile, or the path of a TOML file
-    profile: Option<String>,
-    /// How much of its positioning time a waiting command may save, per time waited
-    #[arg(
-        long,
-        default_value_t = 0.0,
-        value_parser = values::number,
-        allow_negative_numbers = true,
-        requires = "profile"
-    )]
-    age_weight: f64,
-    /// What chance is drawn from
-    #[arg(long, default_value_t = 7, value_parser = values::seed, allow_negative_numbers = true)]
-    seed: u64,
-    /// Write an HTML page with the curves to this file
-    #[arg(long, value_name = "FILE", requires = "profile")]
-    report: Option<PathBuf>,
-}
-
 pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     match options {
         Options::Emulate(args) => {
@@ -125,15 +79,5 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             Ok(())
         }
         Options::Probe(ProbeArgs { device }) => output.print(&probe_device(&device)?),
-        Options::Measure(MeasureArgs { drive, output: path, force, quick, seed }) => {
-            let thoroughness = if quick { Thoroughness::Quick } else { Thoroughness::Thorough };
-            let ask = Measure { drive, output: path, force, thoroughness, seed };
-            let stop = stop_on_signals()?;
-            output.print(&measure_drive(&ask, &stop, progress::bars(output).as_ref())?)
-        }
-        Options::Model(ModelArgs { profile: None, .. }) => output.print(&drive_makes()),
-        Options::Model(ModelArgs { profile: Some(profile), age_weight, seed, report }) => {
-            output.print(&model_drive(&Model { profile, age_weight, seed, report })?)
-        }
     }
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 
 use clap::{Args, Subcommand};
-use levelhead_app::filesystem::{
+use levelhead_app::{AppError, threads};
+use levelhead_app_fs::{
     CheckEnd, CheckFilesystem, CheckWhen, CodeWish, DamageFilesystem, DamageGroup, Depth, FileKind,
     InspectFilesystem, InspectWhat, MakeFilesystem, Mount, MountHooks, MountOptions, PerGroup,
     Redundancy, Repair, ScrubFilesystem, ScrubParts, SetKind, SystemLog, check_filesystem,
@@ -13,14 +14,14 @@ use levelhead_app::filesystem::{
     parse_setting, scrub_filesystem, scrub_parts, set_kind, start_in_background, sync_filesystem,
     umount,
 };
-use levelhead_app::{AppError, threads};
 use levelhead_host::words;
 use levelhead_planner::Code;
 use levelhead_units::{Bytes, Extent, Lba};
 
-use super::fs_replay::ReplayArgs;
-use crate::signals::{stop_on_signals, stop_once_begun};
-use crate::{Output, progress, say, values};
+use crate::values;
+use levelhead_terminal::signals::{stop_on_signals, stop_once_begun};
+use levelhead_terminal::values as shared;
+use levelhead_terminal::{Output, progress, say};
 
 /// Sentences of a mount that wait to be printed.
 const SENTENCES_MAX: usize = 1024;
@@ -47,8 +48,6 @@ pub(crate) enum Options {
     Check(CheckArgs),
     /// Write wrong bytes to a disk that is not mounted, to see what becomes of them
     Damage(DamageArgs),
-    /// Carry out a list of operations on files in virtual time, over a modelled drive, with a code and without
-    Replay(ReplayArgs),
 }
 
 #[derive(Args)]
@@ -62,14 +61,14 @@ pub(crate) struct MkfsArgs {
     #[arg(long, default_value = "9,246", conflicts_with_all = ["failure_rate", "length"])]
     code: Code,
     /// Probability that a sector's first pass fails: the code is the least that leaves 1e-6 of the groups
-    #[arg(long, value_name = "P", requires = "length", value_parser = values::probability, allow_negative_numbers = true)]
+    #[arg(long, value_name = "P", requires = "length", value_parser = shared::probability, allow_negative_numbers = true)]
     failure_rate: Option<f64>,
     /// Sectors of a group, for a failure rate: 255 or 1023
     #[arg(long, requires = "failure_rate", value_parser = values::group_length, allow_negative_numbers = true)]
     length: Option<u64>,
     /// What a group gets that is shorter: by-length (as many redundant sectors as leave the same chance to be lost), or fixed
     /// (as many as the longest)
-    #[arg(long, value_name = "RULE", default_value = "by-length", value_parser = values::redundancy)]
+    #[arg(long, value_name = "RULE", default_value = "by-length")]
     redundancy: Redundancy,
     /// Copies of each sector of metadata, from 1 to 4
     #[arg(long, value_name = "COUNT", default_value = "3", value_parser = values::metadata_copies, allow_negative_numbers = true)]
@@ -238,7 +237,6 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
         }
         Options::Set(SetArgs { path, kind }) => output.print(&set_kind(&SetKind { path, kind })?),
         Options::Inspect(args) => output.print(&inspect_filesystem(&args.ask())?),
-        Options::Replay(args) => args.run(output),
     }
 }
 

@@ -5,11 +5,9 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use levelhead_app::filesystem::{
-    CheckEnd, CheckFilesystem, CheckWhen, Depth, Repair, check_filesystem,
-};
+use levelhead_app_fs::{CheckEnd, CheckFilesystem, CheckWhen, Depth, Repair, check_filesystem};
 
-use crate::{Output, printer, progress};
+use levelhead_terminal::{Output, printer, progress};
 
 const CORRECTED: u8 = 1;
 const UNCORRECTED: u8 = 4;
@@ -50,7 +48,7 @@ pub(crate) fn run() -> ExitCode {
         Ok(fsck) => fsck,
         Err(error) if !error.use_stderr() => error.exit(),
         Err(error) => {
-            crate::refuse(&error);
+            levelhead_terminal::refuse("fsck.levelhead", &error);
             return ExitCode::from(USAGE);
         }
     };

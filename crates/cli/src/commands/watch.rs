@@ -7,14 +7,15 @@ use std::time::Instant;
 
 use clap::Args;
 use levelhead_app::AppError;
-use levelhead_app::watch::{Ask, Host, Plan, Said, default_state, fix, once, watch, write_survey};
+use levelhead_app_watch::{Ask, Host, Plan, Said, default_state, fix, once, watch, write_survey};
 use levelhead_host::words;
 use levelhead_metrics::Address;
 use levelhead_units::Nanos;
 
-use crate::printer::{self, Printer};
-use crate::signals::{stop_on_signals, stop_once_begun};
-use crate::{Output, values};
+use crate::values;
+use levelhead_terminal::Output;
+use levelhead_terminal::printer::{self, Printer};
+use levelhead_terminal::signals::{stop_on_signals, stop_once_begun};
 
 #[derive(Args)]
 #[command(
@@ -101,7 +102,7 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     let ask = Ask { host, state, every: every.into(), record, metrics, on_event };
     // Printed on threads of their own: what reads them may be slow, or read nothing at all.
     let out = Printer::start(move |said: Said| drop(output.print(&said)))?;
-    let err = Printer::start(|line: String| crate::say(&line))?;
+    let err = Printer::start(|line: String| levelhead_terminal::say(&line))?;
     let (to_out, to_err) = (out.lines(), err.lines());
     let watched = watch(&ask, &stop, &mut |said| {
         match said {
@@ -110,7 +111,11 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             }
             said => drop(to_out.send(said)),
         }
-        if crate::is_unread() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if levelhead_terminal::is_unread() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     });
     drop((to_out, to_err));
     let by = Instant::now() + printer::FAREWELL / 4;
@@ -130,7 +135,7 @@ fn run_fix(host: &Host, output: Output) -> Result<(), AppError> {
         if plan.is_empty() {
             return Ok(false);
         }
-        crate::say("set these? yes or no:");
+        levelhead_terminal::say("set these? yes or no:");
         let is_yes = answer()? == "yes";
         if is_yes {
             begun.note();
@@ -139,7 +144,7 @@ fn run_fix(host: &Host, output: Output) -> Result<(), AppError> {
     };
     let fixed = fix(host, &stop, &mut is_wanted)?;
     let Some(fixed) = fixed else {
-        crate::say("nothing was set");
+        levelhead_terminal::say("nothing was set");
         return Ok(());
     };
     output.print(&fixed)?;

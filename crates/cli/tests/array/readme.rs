@@ -1,4 +1,4 @@
-//! The commands of README's section on arrays, one after the other as a reader pastes them.
+//! The commands of README's tour, one after the other as a reader pastes them. `cargo xtask doctest` runs all blocks of all pages.
 
 use std::env;
 use std::path::Path;
@@ -8,22 +8,23 @@ use crate::support::{Shelf, command, is_there, run};
 
 const README: &str = include_str!("../../../../README.md");
 
-/// The first block of commands after a heading.
-fn block(heading: &str) -> String {
+/// The blocks of commands of a section, one behind the other.
+fn blocks(heading: &str) -> String {
     let (_, section) = README.split_once(heading).expect("README has the section");
-    let lines = section.lines().skip_while(|line| !line.starts_with("    "));
-    let lines = lines.take_while(|line| line.starts_with("    "));
-    lines.map(|line| format!("{}\n", line.trim_start())).collect()
+    let (section, _) = section.split_once("\n## ").unwrap_or((section, ""));
+    let blocks = section.split("```sh\n").skip(1);
+    blocks.map(|block| block.split_once("```").expect("a fence ends").0).collect()
 }
 
 #[test]
-fn commands_of_the_section_on_arrays_run_in_order_as_they_are_written() {
+fn commands_of_the_tour_run_in_order_as_they_are_written() {
     let shelf = Shelf::new();
     let program = command(&["--version"]).get_program().to_owned();
     let folder = Path::new(&program).parent().unwrap().to_str().unwrap().to_owned();
-    // Smaller drives, so that the syncs take a moment.
-    let mut script = block("\n## An array\n").replace("-s 1G", "-s 64M").replace("-c 64M", "-c 1M");
-    assert!(script.lines().count() >= 10, "{script}");
+    // The demo takes a minute. Smaller drives, so that the syncs take a moment.
+    let script = blocks("\n## Five minutes\n").replace("levelhead demo\n", "");
+    let mut script = script.replace("-s 1G", "-s 64M").replace("-c 64M", "-c 1M");
+    assert!(script.lines().count() >= 15, "{script}");
     if !is_there("nbdcopy") {
         eprintln!("SKIPPED: the line with nbdcopy, which is not installed");
         script.insert_str(0, "nbdcopy() { :; }\n");

@@ -6,25 +6,12 @@ use std::os::unix::fs::symlink;
 
 use levelhead_drive::Faults;
 
-use crate::support::{ARRAY, Ended, Shelf, command, levelhead, refs, run};
+use crate::support::{
+    ARRAY, Ended, PROGRAM, Shelf, check_refused as check, command, levelhead, refs, run,
+};
 
 /// A drive with room for the reserved parts and a little more.
 const DRIVE: u64 = 4 << 20;
-
-/// Runs what must be refused with a sentence that has all `parts`; nothing in the folder may change.
-#[track_caller]
-fn check(shelf: &Shelf, args: &[&str], parts: &[&str]) {
-    let before = shelf.content();
-    let ended = levelhead(args);
-    let sentence = ended.refusal();
-    for part in parts {
-        assert!(sentence.contains(part), "no '{part}' in: {sentence}");
-    }
-    let after = shelf.content();
-    assert!(before.keys().eq(after.keys()), "{args:?} left {:?}", after.keys());
-    let changed = before.iter().find(|(path, bytes)| after[*path] != **bytes);
-    assert!(changed.is_none(), "{args:?} changed {:?}", changed.map(|(path, _)| path));
-}
 
 /// [`check`] of an array that cannot be made.
 #[track_caller]
@@ -65,10 +52,7 @@ fn impossible_arrays_are_refused() {
         ),
     ] {
         check_create(&shelf, array, &refs(&drives), &parts);
-        check(&shelf, &["replay", "--array", array], &parts);
     }
-    let apart = "raid5:5+1,journals=2";
-    check(&shelf, &["replay", "--array", apart], &["journals=2: a replay keeps no journal"]);
 }
 
 #[test]
@@ -162,7 +146,7 @@ fn file_that_cannot_have_its_size_is_not_left_behind() {
     let bounded = |args: &[&str]| {
         let mut command = std::process::Command::new("bash");
         let bound = "trap '' XFSZ; ulimit -f 1024; exec \"$0\" \"$@\"";
-        command.args(["-c", bound, env!("CARGO_BIN_EXE_levelhead")]).args(args);
+        command.args(["-c", bound, PROGRAM]).args(args);
         run(command)
     };
     let create = [&["array", "create", "raid1:2"][..], &refs(&members)].concat();
@@ -327,42 +311,6 @@ fn numbers_out_of_range_are_refused_with_the_range() {
     for window in ["0", "33", "-1", "many"] {
         let parts = ["--window", &format!("'{window}'"), "from 1 to 32"];
         check(&shelf, &[&serve[..], &["--window", window]].concat(), &parts);
-        check(&shelf, &["replay", "--window", window], &parts);
-    }
-    for rate in ["--retry-rate", "--hard-rate"] {
-        for value in ["101%", "-1%", "2", "x%", "nan%"] {
-            let option = format!("{rate}={value}");
-            check(&shelf, &["replay", &option], &[rate, value, "a percentage from 0% to 100%"]);
-        }
-    }
-    for (option, value, parts) in [
-        ("--rotations", "0", ["1 to 1000", "0"]),
-        ("--rotations", "1001", ["1 to 1000", "1001"]),
-        ("--rotations", "x", ["--rotations", "'x'"]),
-        ("--rotations", "uniform:3", ["uniform:3", "uniform:1-7, geometric:3 or 1:80%+30:20%"]),
-        ("--faults", "rpm=9", ["'rpm=9'", "misdirected-writes, flips, lying-flush, death"]),
-        ("--faults", "episodes=1s/1s/0", ["slowed down 1 to 1000 times", "not 0 times"]),
-        ("--adjacency", "-1", ["adjacency", "-1"]),
-        ("--adjacency", "x", ["--adjacency", "'x' is not a number"]),
-        ("--age-weight", "-1", ["weight of age", "0 or a positive number, not -1"]),
-        ("--drive-order", "look", ["no drive order", "fcfs, sstf, clook or sptf"]),
-        ("--drive-cache", "on", ["no drive cache", "off, read or write-back"]),
-        ("--age-weight", "nan", ["weight of age", "0 or a positive number, not NaN"]),
-        ("--seed", "-1", ["--seed", "'-1' is not a whole number from 0 to"]),
-        ("--slow", "6=10", ["there is no drive 6", "has drives 0 to 5"]),
-        ("--slow", "1=2000", ["1 to 1000 times", "2000"]),
-        ("--slow", "1=0.5", ["1 to 1000 times", "0.5"]),
-        ("--slow", "1", ["--slow", "expected DRIVE=FACTOR, as in 3=10"]),
-        ("--failing", "0,6", ["there is no drive 6", "has drives 0 to 5"]),
-        ("--failing", "0,x", ["--failing", "'x' is not a whole number from 0 to 63"]),
-        ("--synthetic", "count=0", ["count", "expected 1 to 16777216, got 0"]),
-        ("--synthetic", "interval=8", ["interval", "'8' is not a time"]),
-        ("--synthetic", "size=5kB", ["size", "whole number of sectors"]),
-        ("--synthetic", "iraw:mail", ["iraw", "web, email, user-acc, code-dev or sas"]),
-        ("--synthetic", "iraw:web,length=8h", ["length", "at most 7h, got 8h"]),
-        ("--synthetic", "colour=red", ["colour", "size, sizes, interval, count, reads or align"]),
-    ] {
-        check(&shelf, &["replay", option, value], &parts);
     }
     for drive in ["64", "-1", "x"] {
         let parts = ["<DRIVE>", &format!("'{drive}'"), "from 0 to 63"];
@@ -380,16 +328,10 @@ fn names_nobody_knows_are_refused_with_those_that_there_are() {
     let order = ["'turbo' is no host order", "fcfs, elevator or paper32"];
     for (option, parts) in [("--policy", &policy[..]), ("--host-order", &order)] {
         check(&shelf, &[&serve[..], &[option, "turbo"]].concat(), parts);
-        check(&shelf, &["replay", option, "turbo"], parts);
     }
-    let profile = ["'turbo' is no drive profile", "nearline-2tb", "the path of a TOML file"];
-    check(&shelf, &["replay", "--drive", "turbo"], &profile);
     check(&shelf, &["turbo"], &["'turbo'"]);
-    check(&shelf, &["replay", "--turbo"], &["'--turbo'"]);
+    check(&shelf, &["array", "list", "--turbo"], &["'--turbo'"]);
     check(&shelf, &["completions", "turbo"], &["'turbo'", "bash"]);
-    let own = shelf.path("own.toml");
-    fs::write(&own, "name = 3\n").unwrap();
-    check(&shelf, &["replay", "--drive", &own], &[&own, "drive profile"]);
 }
 
 #[test]
@@ -403,69 +345,39 @@ fn array_that_is_not_running_is_said_to_be() {
     check(&shelf, &["array", "stop", &drives[0]], &parts);
 }
 
-#[test]
-fn malformed_trace_is_refused_with_file_line_and_column() {
-    let shelf = Shelf::new();
-    let trace = shelf.path("trace.csv");
-    let good = "128166372003061629,hm,1,Read,383496192,32768,35549\n";
-    for (line, place, parts) in [
-        ("128166372003061630,hm,1,Reed,0,4096,1\n", "3:25", ["the type, Read or Write", "'Reed'"]),
-        ("128166372003061630,hm,1,Read,1x,4096,1\n", "3:30", ["the offset", "'1x'"]),
-        ("128166372003061630,hm\n", "3:22", ["the disk", "the end of the line"]),
-    ] {
-        fs::write(&trace, format!("{good}{good}{line}")).unwrap();
-        let place = format!("{trace}:{place}: expected ");
-        check(&shelf, &["replay", &trace], &[&[place.as_str()], &parts[..]].concat());
-    }
-    fs::write(&trace, "what is this\n").unwrap();
-    check(&shelf, &["replay", &trace], &[&trace, "msr, msr-cut", "'what is this"]);
-    fs::write(&trace, "").unwrap();
-    check(&shelf, &["replay", &trace], &[&trace, "found nothing"]);
-    check(&shelf, &["replay", &trace, "--format", "turbo"], &["'turbo'", "blkparse"]);
-    check(&shelf, &["replay", &shelf.path("missing")], &["missing", "No such file"]);
-    let folder = shelf.dir.path().to_str().unwrap();
-    check(&shelf, &["replay", folder], &[folder, "is a directory, not a file"]);
-}
-
-#[test]
-fn options_of_a_trace_are_refused_without_one() {
-    let shelf = Shelf::new();
-    for option in [["--rate", "2"], ["--format", "msr"], ["--placement", "wrap"]] {
-        check(&shelf, &[&["replay"][..], &option].concat(), &["required", "<TRACE>"]);
-        let made_up = ["replay", "--synthetic", "count=10"];
-        check(&shelf, &[&made_up[..], &option].concat(), &[option[0], "--synthetic"]);
-    }
-    check(&shelf, &["replay", "trace", "--synthetic", "count=10"], &["[TRACE]", "--synthetic"]);
-    check(
-        &shelf,
-        &["replay", "trace", "--rate", "0"],
-        &["--rate", "'0' is not a number above zero"],
-    );
-    check(&shelf, &["replay", "trace", "--placement", "x"], &["'x'", "wrap or scale"]);
-}
-
 /// A result that cannot be written is refused before it is worked for.
 #[test]
 fn place_that_cannot_be_written_is_refused_first() {
     let shelf = Shelf::new();
-    let (folder, nowhere) = (shelf.dir.path().to_str().unwrap(), shelf.path("no/such/file"));
-    // So long that it would be noticed.
-    let load = ["replay", "--synthetic", "count=16000000"];
-    for option in ["--csv", "--report"] {
-        check(&shelf, &[&load[..], &[option, folder]].concat(), &[folder, "is a directory"]);
-        check(&shelf, &[&load[..], &[option, &nowhere]].concat(), &["no/such", "No such file"]);
-    }
-    let both = shelf.path("both");
-    let parts = [both.as_str(), "cannot hold both"];
-    check(&shelf, &[&load[..], &["--csv", &both, "--report", &both]].concat(), &parts);
+    let nowhere = shelf.path("no/such/file");
     check(&shelf, &["demo", "--report", &nowhere], &["no/such", "No such file"]);
     check(&shelf, &["demo", "--folder", &nowhere], &["no/such/file", "No such file"]);
-    check(&shelf, &["man", &nowhere], &["no/such/file", "No such file"]);
+    fs::write(shelf.path("file"), "").unwrap();
+    check(&shelf, &["man", &shelf.path("file/pages")], &["file/pages", "Not a directory"]);
+}
+
+/// Where a command went that this program had once.
+#[test]
+fn commands_that_moved_say_where_to() {
+    let shelf = Shelf::new();
+    for (args, now) in [
+        (&["replay", "--synthetic", "count=10"][..], "levelhead-lab replay"),
+        (&["--json", "study", "list"], "levelhead-lab study"),
+        (&["plan", "code"], "levelhead-lab plan"),
+        (&["fleet", "detect", "x"], "levelhead-lab fleet"),
+        (&["drive", "model"], "levelhead-lab drive model"),
+        (&["fs", "replay", "hibench:sort"], "levelhead-lab fs replay"),
+        (&["demo", "--compare"], "levelhead-lab demo"),
+    ] {
+        check(&shelf, args, &["is now", now]);
+    }
+    let help = levelhead(&["--help"]).good();
+    assert!(!help.contains("replay") && !help.contains("study"), "{help}");
 }
 
 #[test]
 fn help_and_version_are_no_mistakes() {
-    for args in [&["--help"][..], &["replay", "--help"], &["array", "serve", "--help"], &["help"]] {
+    for args in [&["--help"][..], &["watch", "--help"], &["array", "serve", "--help"], &["help"]] {
         assert!(levelhead(args).good().contains("Usage: levelhead"), "{args:?}");
     }
     let version = format!("levelhead {}\n", env!("CARGO_PKG_VERSION"));
@@ -478,13 +390,11 @@ fn help_and_version_are_no_mistakes() {
 
 #[test]
 fn help_names_every_kind_of_fault() {
-    for command in [&["replay"][..], &["drive", "emulate"]] {
-        for help in ["-h", "--help"] {
-            let text = levelhead(&[command, &[help]].concat()).good();
-            let words: Vec<&str> = text.split([' ', '=', ',', '\n']).collect();
-            for kind in Faults::KINDS {
-                assert!(words.contains(&kind.key), "{command:?} {help}: no {}\n{text}", kind.key);
-            }
+    for help in ["-h", "--help"] {
+        let text = levelhead(&[&["drive", "emulate"][..], &[help]].concat()).good();
+        let words: Vec<&str> = text.split([' ', '=', ',', '\n']).collect();
+        for kind in Faults::KINDS {
+            assert!(words.contains(&kind.key), "{help}: no {}\n{text}", kind.key);
         }
     }
 }
@@ -493,14 +403,14 @@ fn help_names_every_kind_of_fault() {
 fn completions_and_manual_pages_come_from_the_same_definitions() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let text = levelhead(&["completions", shell]).good();
-        for word in ["levelhead", "emulate", "retry-rate", "host-order"] {
+        for word in ["levelhead", "emulate", "faults", "host-order"] {
             assert!(text.contains(word), "{shell}: no {word}");
         }
     }
     let shelf = Shelf::new();
     levelhead(&["man", shelf.dir.path().to_str().unwrap()]).good();
     let names = shelf.names();
-    for page in ["levelhead.1", "levelhead-array-serve.1", "levelhead-replay.1"] {
+    for page in ["levelhead.1", "levelhead-array-serve.1", "levelhead-fs-mount.1"] {
         assert!(names.iter().any(|name| name == page), "no {page} in {names:?}");
     }
 }
@@ -523,7 +433,6 @@ fn sentence_is_one_line_whatever_a_name_is() {
     for arguments in [
         &["array", "assemble", &name][..],
         &["array", "status", &name],
-        &["replay", &name],
         &["fs", "status", &name],
         &["array", "check", &name],
     ] {
@@ -537,29 +446,10 @@ fn sentence_is_one_line_whatever_a_name_is() {
     }
 }
 
+/// What cannot be said is still in the exit code.
 #[test]
-fn reader_that_goes_away_has_seen_enough() {
+fn sentence_that_has_no_room_leaves_the_exit_code() {
     let mut command = std::process::Command::new("sh");
-    let program = env!("CARGO_BIN_EXE_levelhead");
-    command.args(["-c", &format!("{program} replay --synthetic count=10 | true")]);
-    let ended = run(command);
-    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
-}
-
-#[test]
-fn output_that_has_no_room_is_said_and_no_panic() {
-    let redirected = |redirection: &str| {
-        let mut command = std::process::Command::new("sh");
-        let program = env!("CARGO_BIN_EXE_levelhead");
-        command.args(["-c", &format!("exec {program} {redirection}")]);
-        run(command)
-    };
-    let ended = redirected("replay --synthetic count=10 >/dev/full");
-    assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.err.starts_with("levelhead: standard output: No space left"), "{ended:?}");
-    let ended = redirected("replay --synthetic count=10 --csv /dev/full");
-    assert!(ended.refusal().starts_with("/dev/full: No space left"), "{ended:?}");
-    // What cannot be said is still in the exit code.
-    assert_eq!(redirected("replay --window 0 2>/dev/full").code, Some(2));
-    assert_eq!(redirected("array status nowhere 2>/dev/full").code, Some(2));
+    command.args(["-c", &format!("exec {PROGRAM} array status nowhere 2>/dev/full")]);
+    assert_eq!(run(command).code, Some(2));
 }

@@ -95,7 +95,8 @@ impl Ended {
         assert_eq!(self.code, Some(code), "{self:?}");
         assert_eq!(self.out, "", "{self:?}");
         let sentence = self.err.lines().next().unwrap_or_default();
-        sentence.strip_prefix("levelhead: ").unwrap_or_else(|| panic!("{self:?}"))
+        let named = sentence.strip_prefix(NAME).and_then(|rest| rest.strip_prefix(": "));
+        named.unwrap_or_else(|| panic!("{self:?}"))
     }
 }
 
@@ -104,9 +105,20 @@ fn parse(out: &str) -> Value {
     serde_json::from_str(out).unwrap_or_else(|error| panic!("{error}: {out}"))
 }
 
+/// The built program: that of the package whose tests these are.
+pub(crate) const PROGRAM: &str =
+    match (option_env!("CARGO_BIN_EXE_levelhead"), option_env!("CARGO_BIN_EXE_levelhead-lab")) {
+        (Some(program), _) | (None, Some(program)) => program,
+        (None, None) => panic!("these are the tests of a program"),
+    };
+
+/// Its name, with which its sentences begin.
+pub(crate) const NAME: &str =
+    if option_env!("CARGO_BIN_EXE_levelhead").is_some() { "levelhead" } else { "levelhead-lab" };
+
 /// The built program with these arguments.
 pub(crate) fn command<S: AsRef<OsStr>>(args: &[S]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_levelhead"));
+    let mut command = Command::new(PROGRAM);
     command.args(args).stdin(Stdio::null());
     command.env("XDG_RUNTIME_DIR", env!("CARGO_TARGET_TMPDIR"));
     command
@@ -391,4 +403,19 @@ pub(crate) fn is_there(program: &str) -> bool {
     assert!(std::env::var_os("CI").is_none(), "{program} is not installed");
     eprintln!("SKIPPED: {program} is not installed");
     false
+}
+
+/// Runs what must be refused with a sentence that has all `parts`; nothing in the folder may change.
+#[track_caller]
+pub(crate) fn check_refused(shelf: &Shelf, args: &[&str], parts: &[&str]) {
+    let before = shelf.content();
+    let ended = levelhead(args);
+    let sentence = ended.refusal();
+    for part in parts {
+        assert!(sentence.contains(part), "no '{part}' in: {sentence}");
+    }
+    let after = shelf.content();
+    assert!(before.keys().eq(after.keys()), "{args:?} left {:?}", after.keys());
+    let changed = before.iter().find(|(path, bytes)| after[*path] != **bytes);
+    assert!(changed.is_none(), "{args:?} changed {:?}", changed.map(|(path, _)| path));
 }

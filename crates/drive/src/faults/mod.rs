@@ -140,7 +140,7 @@ faults! {
     hard_rate: Ratio = Ratio::ZERO,
         "hard-rate" = "SHARE", ["0.1%"], fine, [Hard = 3];
     /// The table of a drive's own code, by which sectors fail and are mended by retries: one that comes with the program, or
-    /// a file of `levelhead ecc table`. It takes the place of all kinds above.
+    /// a file of `levelhead-lab ecc table`. It takes the place of all kinds above.
     ecc: Option<Ecc> = None,
         "ecc" = "TABLE", ["equal", "wander-2"], ecc::check, [Class = 24, Pass = 25];
     /// How many times as long every service takes, from 1 to 1000.

@@ -12,14 +12,11 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
+use levelhead_fleet::RECORD_HEADER as HEADER;
 use levelhead_fleet::detect::{Gather, Reading, Recording, Sample, Window};
 
 use crate::ReadError;
 use crate::lines::{Lines, fields};
-
-/// The first line of samples as `watch` records them: a line a drive and window of five minutes, the mean latency in microseconds, the load in
-/// bytes a second.
-pub const HEADER: &str = "ts,group,drive,latency_us,load";
 
 /// The first line of PERSEUS's files, without quotes.
 const PERSEUS: &str = "ts,disk_id,throughput,latency";

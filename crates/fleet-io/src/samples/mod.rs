@@ -24,8 +24,9 @@ use crate::ReadError;
 use crate::kind::is_parquet;
 use crate::lines::Lines;
 
-pub use csv::{HEADER, write_samples};
+pub use csv::write_samples;
 pub use labels::Labels;
+pub use levelhead_fleet::RECORD_HEADER as HEADER;
 
 /// The groups of a file, or of all files of a folder that hold samples, ordered by name, numbers in names by value.
 ///

@@ -325,7 +325,7 @@ fn fig_10(ask: &super::Ask) -> Result<StudyPlan, String> {
         "Measured: files drawn from the classes, written to our filesystem on a whole nearline-2tb with the same redundancy for each \
          group, and the sectors that they take; planned: the planner's for the very same files."
             .to_owned(),
-        "For the files of a folder: levelhead plan overhead --scan DIR.".to_owned(),
+        "For the files of a folder: levelhead-lab plan overhead --scan DIR.".to_owned(),
     ];
     Ok(plan)
 }

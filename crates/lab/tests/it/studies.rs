@@ -1,4 +1,4 @@
-//! What the studies must show, in their quick form. The full form is `levelhead study run`.
+//! What the studies must show, in their quick form. The full form is `levelhead-lab study run`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

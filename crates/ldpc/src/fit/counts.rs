@@ -2,7 +2,7 @@
 //! retries on the same samples need.
 //!
 //! ```text
-//!   levelhead ecc simulate --forced BYTES --ber BER,.. [--channel hard] [--iterations ITERATIONS] --failures FAILURES --frames-max 8000000
+//!   levelhead-lab ecc simulate --forced BYTES --ber BER,.. [--channel hard] [--iterations ITERATIONS] --failures FAILURES --frames-max 8000000
 //! ```
 //!
 //! gives each row again, with any kernel and any number of threads. Every count ended with its last failure.
@@ -11,7 +11,7 @@ use super::likelihood::{Count, End};
 use crate::channel::{ChannelKind, sigma_of};
 use crate::code::ZeroForcing;
 
-/// One line of what `levelhead ecc simulate` counts.
+/// One line of what `levelhead-lab ecc simulate` counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counted {
     /// The zeroes that the decoder knows.

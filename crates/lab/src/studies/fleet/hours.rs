@@ -1,7 +1,7 @@
 //! `[TAIL16]`'s tables and figures, of made-up fleets: whether the generator makes what the field has.
 //!
 //! One seed is one fleet of disks and one of solid-state drives, each of 20 million drive hours (quick: 2 million). Every line of an
-//! exhibit (`levelhead_fleet::exhibits`) is a row, so that `levelhead fleet analyze` says of a fleet what a study says of these. What a
+//! exhibit (`levelhead_fleet::exhibits`) is a row, so that `levelhead-lab fleet analyze` says of a fleet what a study says of these. What a
 //! line is called does not depend on chance: those that a fleet has in its first day it has later, too.
 
 use std::collections::BTreeSet;

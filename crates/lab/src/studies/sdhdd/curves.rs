@@ -6,7 +6,7 @@
 //!   curve = its points together                        --> a fit; its band from counts drawn again
 //! ```
 //!
-//! Blocks are those of `levelhead ecc simulate` with the same seed, from the first on. A point has a number of frames that is given before, and
+//! Blocks are those of `levelhead-lab ecc simulate` with the same seed, from the first on. A point has a number of frames that is given before, and
 //! does not end with a failure: so its cells need nothing of each other. Where failures are rare a point is as long as the
 //! paper's twenty failures take, and half as long again.
 

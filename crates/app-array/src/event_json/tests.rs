@@ -1,0 +1,384 @@
+use std::time::Duration;
+
+use levelhead_array::{DriveEvent, Flaw, Promise, ResyncProgress, ScrubProgress, ScrubState};
+use levelhead_host::LostMember;
+use levelhead_units::{Extent, Instant, Lba, Sectors};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn told(event: Event, lost: Option<LostMember>) -> NumberedEvent {
+    let (at, time) = (Instant::from_nanos(1_234_567_890), SystemTime::UNIX_EPOCH);
+    NumberedEvent { number: 7, at, time, event, lost }
+}
+
+/// Every shape of an event, its priority, its own fields, and its sentence.
+fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
+    let drive = DriveIdx::new(2);
+    let drives: DriveSet = [1, 2].map(DriveIdx::new).into_iter().collect();
+    let figures = Figures {
+        median: Nanos::from_micros(20_250),
+        cohort_median: Nanos::from_millis(4),
+        cohort_mad: Nanos::from_micros(500),
+        samples: 32,
+    };
+    let standing =
+        |kind, figures| Event::Standing(DriveEvent { at: Instant::ZERO, drive, kind, figures });
+    let lost = |why, reason: Option<&str>| {
+        let (name, reason) = (Some("d2.img".to_owned()), reason.map(str::to_owned));
+        told(Event::Lost { drive, why }, Some(LostMember { name, reason }))
+    };
+    let stopped = |why, reason: Option<&str>| {
+        let (name, reason) = (Some("d2.img".to_owned()), reason.map(str::to_owned));
+        let event = Event::Array(ArrayEvent::CopyStopped { drive, why });
+        told(event, Some(LostMember { name, reason }))
+    };
+    let array = |event| told(Event::Array(event), None);
+    let progress = ResyncProgress { synced: 10, stripes: 30 };
+    let rebuild = RebuildProgress { drive, front: 10, mark: 5, stripes: 30, regions: None };
+    let assembled =
+        |absent, forced, unsynced| array(ArrayEvent::Assembled { absent, forced, unsynced });
+    let none = DriveSet::EMPTY;
+    let found = ScrubFound { unreadable: 1, wrong: 2, unrepaired: 3, unlocated: 4 };
+    let scrub = ScrubProgress { state: ScrubState::Done, to: 30, stripes: 30, found };
+    let extent = Extent::new(Lba::new(1_000), Sectors::new(3));
+    use Priority::{Error, Info, Notice, Warning};
+    vec![
+        (
+            told(standing(EventKind::SatOut, figures), None),
+            Warning,
+            json!({ "drive": 2, "median_ms": 20.25, "cohort_median_ms": 4.0,
+                    "cohort_mad_ms": 0.5, "samples": 32 }),
+            "drive 2 sat-out at 1.2 s: its last 32 commands took 20.2 ms (median), the drives' \
+             4.0 ms (deviation 0.5 ms)",
+        ),
+        (
+            told(standing(EventKind::Heard, Figures::default()), None),
+            Notice,
+            json!({ "drive": 2, "median_ms": 0.0, "cohort_median_ms": 0.0,
+                    "cohort_mad_ms": 0.0, "samples": 0 }),
+            "drive 2 heard at 1.2 s: it has ended a command again",
+        ),
+        (
+            told(standing(EventKind::Heard, figures), None),
+            Notice,
+            json!({ "drive": 2, "median_ms": 20.25, "cohort_median_ms": 4.0,
+                    "cohort_mad_ms": 0.5, "samples": 32 }),
+            "drive 2 heard at 1.2 s: it has ended a command again",
+        ),
+        (
+            told(standing(EventKind::Silent, figures), None),
+            Warning,
+            json!({ "drive": 2, "median_ms": 20.25, "cohort_median_ms": 4.0,
+                    "cohort_mad_ms": 0.5, "samples": 32 }),
+            "drive 2 silent at 1.2 s: it has had something to do for long and ended nothing",
+        ),
+        (
+            lost(Why::Failed, Some("no room")),
+            Warning,
+            json!({ "drive": 2, "why": "failed", "member": "d2.img", "reason": "no room" }),
+            "drive 2, d2.img, has failed: no room",
+        ),
+        (
+            lost(Why::Silent, Some("it says nothing")),
+            Warning,
+            json!({ "drive": 2, "why": "silent", "member": "d2.img",
+                    "reason": "it says nothing" }),
+            "drive 2, d2.img, has failed: it says nothing",
+        ),
+        (
+            lost(Why::ByHand, None),
+            Notice,
+            json!({ "drive": 2, "why": "by-hand", "member": "d2.img", "reason": null }),
+            "drive 2, d2.img, is lost: an operator wanted it",
+        ),
+        (
+            told(
+                Event::Released { drive },
+                Some(LostMember { name: Some("d2.img".to_owned()), reason: None }),
+            ),
+            Info,
+            json!({ "drive": 2, "member": "d2.img" }),
+            "drive 2, d2.img, is closed: other programs can use it",
+        ),
+        (
+            array(ArrayEvent::Damaged {
+                drive,
+                extent: Extent { sectors: Sectors::new(1), ..extent },
+            }),
+            Error,
+            json!({ "drive": 2, "first_sector": 1000, "sectors": 1 }),
+            "sector 1000 of drive 2 is damaged: neither the drive nor redundancy gives it",
+        ),
+        (
+            array(ArrayEvent::Damaged { drive, extent }),
+            Error,
+            json!({ "drive": 2, "first_sector": 1000, "sectors": 3 }),
+            "3 sectors from 1000 on of drive 2 are damaged: neither the drive nor redundancy \
+             gives them",
+        ),
+        (
+            array(ArrayEvent::DamagedRead { drive, extent }),
+            Error,
+            json!({ "drive": 2, "first_sector": 1000, "sectors": 3 }),
+            "a client wanted what can be had no more: 3 sectors from 1000 on of drive 2 are \
+             damaged until they are written",
+        ),
+        (
+            array(ArrayEvent::Repaired {
+                drive,
+                extent,
+                fault: Fault::Unreadable,
+                is_repaired: true,
+            }),
+            Notice,
+            json!({ "drive": 2, "first_sector": 1000, "sectors": 3, "fault": "unreadable" }),
+            "3 sectors from 1000 on of drive 2 could not be read and are right again",
+        ),
+        (
+            array(ArrayEvent::Repaired { drive, extent, fault: Fault::Wrong, is_repaired: false }),
+            Error,
+            json!({ "drive": 2, "first_sector": 1000, "sectors": 3, "fault": "wrong" }),
+            "3 sectors from 1000 on of drive 2 held something else than what was written and \
+             still are not right",
+        ),
+        (
+            array(ArrayEvent::WriteFlawed {
+                drive,
+                extent,
+                flaw: Flaw::Lost,
+                promise: Promise::Medium,
+            }),
+            Warning,
+            json!({ "drive": 2, "first_sector": 1000, "sectors": 3, "promise": "medium" }),
+            "3 sectors from 1000 on of drive 2 were written and do not hold that",
+        ),
+        (
+            array(ArrayEvent::WriteMended {
+                drive,
+                extent,
+                promise: Promise::Interface,
+                is_mended: true,
+            }),
+            Notice,
+            json!({ "drive": 2, "first_sector": 1000, "sectors": 3, "promise": "interface" }),
+            "3 sectors from 1000 on of drive 2 were not stored, were written again, and are right now",
+        ),
+        (
+            array(ArrayEvent::Unlocated { stripe: 7, first_sector: 112 }),
+            Error,
+            json!({ "stripe": 7, "first_sector": 112 }),
+            "what the drives hold of stripe 7 at sector 112 does not match, and it cannot be told \
+             which is wrong: nothing was changed",
+        ),
+        (
+            array(ArrayEvent::RecordLost { drive, is_kept: true }),
+            Error,
+            json!({ "drive": 2, "kept": true }),
+            "drive 2 does not store the array's records, and the array cannot do without it",
+        ),
+        (
+            array(ArrayEvent::ReadErrors { drive, errors: 33, is_kept: false }),
+            Warning,
+            json!({ "drive": 2, "errors": 33, "kept": false }),
+            "drive 2 has failed 33 reads lately: the array does without it",
+        ),
+        (
+            array(ArrayEvent::ReadErrors { drive, errors: 33, is_kept: true }),
+            Warning,
+            json!({ "drive": 2, "errors": 33, "kept": true }),
+            "drive 2 has failed 33 reads lately, and the array cannot do without it",
+        ),
+        (
+            array(ArrayEvent::ScrubDone(scrub)),
+            Warning,
+            json!({ "state": "done", "scrubbed_stripes": 30, "stripes": 30, "unreadable": 1,
+                    "wrong": 2, "unrepaired": 3, "unlocated": 4 }),
+            "scrub: done, 30 of 30 stripes; repaired 1 sector that could not be read and 2 that \
+             were wrong, 3 could not be repaired; 4 codewords do not match and cannot be told apart",
+        ),
+        (
+            array(ArrayEvent::ScrubBegun(ScrubProgress {
+                state: ScrubState::Running,
+                to: 0,
+                found: ScrubFound::default(),
+                ..scrub
+            })),
+            Info,
+            json!({ "state": "running", "scrubbed_stripes": 0, "stripes": 30, "unreadable": 0,
+                    "wrong": 0, "unrepaired": 0, "unlocated": 0 }),
+            "scrub: running, 0 of 30 stripes; nothing was wrong",
+        ),
+        (
+            array(ArrayEvent::Failed { lost: drives, survives: 1 }),
+            Error,
+            json!({ "lost": [1, 2], "survives": 1 }),
+            "the array has failed: drives 1,2 are lost, it survives the loss of 1",
+        ),
+        (
+            assembled(none, Forced::No, 0),
+            Info,
+            json!({ "absent": [], "forced": false, "unsynced_stripes": 0 }),
+            "the array is served with all its drives",
+        ),
+        (
+            assembled(none, Forced::No, 9),
+            Notice,
+            json!({ "absent": [], "forced": false, "unsynced_stripes": 9 }),
+            "the array is served with all its drives, redundancy of 9 stripes is not valid yet",
+        ),
+        (
+            assembled(drives, Forced::Yes, 9),
+            Warning,
+            json!({ "absent": [1, 2], "forced": true, "unsynced_stripes": 9 }),
+            "the array is served without drives 1,2, by force, redundancy of 9 stripes is not \
+             valid yet",
+        ),
+        (
+            array(ArrayEvent::ResyncBegun(progress)),
+            Info,
+            json!({ "synced_stripes": 10, "stripes": 30 }),
+            "redundancy is being made valid from stripe 10 of 30 on",
+        ),
+        (
+            array(ArrayEvent::ResyncStuck(progress)),
+            Warning,
+            json!({ "synced_stripes": 10, "stripes": 30 }),
+            "redundancy cannot be made valid from stripe 10 of 30 on: a drive is lost, or data \
+             there cannot be read",
+        ),
+        (array(ArrayEvent::ResyncDone), Info, json!({}), "all redundancy is valid"),
+        (
+            array(ArrayEvent::Unrecovered { extent: Extent::new(Lba::new(8), Sectors::new(3)) }),
+            Error,
+            json!({ "first_sector": 8, "sectors": 3 }),
+            "3 sectors from 8 on may hold something older than was written last before \
+             the crash: the journal could not give it",
+        ),
+        (
+            array(ArrayEvent::RebuildBegun(rebuild)),
+            Notice,
+            json!({ "drive": 2, "done_stripes": 10, "stripes": 30, "missed_regions": null }),
+            "drive 2 is being filled from stripe 10 of 30 on",
+        ),
+        (
+            array(ArrayEvent::RebuildStopped(rebuild)),
+            Warning,
+            json!({ "drive": 2, "done_stripes": 10, "stripes": 30, "missed_regions": null }),
+            "drive 2 is lost again: 10 of its 30 stripes were filled",
+        ),
+        (
+            array(ArrayEvent::RebuildDone { drive }),
+            Notice,
+            json!({ "drive": 2 }),
+            "drive 2 is filled, and counts again",
+        ),
+        (
+            array(ArrayEvent::CopyBegun(CopyProgress { drive, left: 9, regions: 9 })),
+            Notice,
+            json!({ "drive": 2, "left_regions": 9, "regions": 9 }),
+            "a new drive is given a copy of drive 2, 9 regions",
+        ),
+        (
+            array(ArrayEvent::CopyDone(CopyProgress { drive, left: 1, regions: 9 })),
+            Notice,
+            json!({ "drive": 2, "left_regions": 1, "regions": 9 }),
+            "drive 2 replaced by the drive that was given a copy of it: 1 of 9 regions left to copy",
+        ),
+        (
+            stopped(CopyEnd::Failed, Some("Input/output error")),
+            Warning,
+            json!({
+                "drive": 2, "because": "failed", "member": "d2.img", "reason": "Input/output error"
+            }),
+            "the new drive, d2.img, that was given a copy of drive 2 does not get the place: it did not \
+             store what it was given: Input/output error",
+        ),
+        (
+            array(ArrayEvent::CopyStopped { drive, why: CopyEnd::TooSlow }),
+            Warning,
+            json!({ "drive": 2, "because": "too-slow", "member": null, "reason": null }),
+            "the new drive that was given a copy of drive 2 does not get the place: clients write faster \
+             than it takes that",
+        ),
+        (
+            array(ArrayEvent::CopyStopped { drive, why: CopyEnd::Ending }),
+            Notice,
+            json!({ "drive": 2, "because": "ending", "member": null, "reason": null }),
+            "the new drive that was given a copy of drive 2 does not get the place: the array is ending",
+        ),
+        (
+            array(ArrayEvent::Stopped(Ending::Clean)),
+            Info,
+            json!({}),
+            "the array was stopped in good order",
+        ),
+        (
+            array(ArrayEvent::Stopped(Ending::Failed)),
+            Error,
+            json!({}),
+            "the array has ended: more drives are lost than it survives",
+        ),
+        (
+            array(ArrayEvent::Stopped(Ending::Unsafe { silent: drives })),
+            Error,
+            json!({ "silent": [1, 2] }),
+            "the array was not stopped in good order: drives 1,2 do not answer",
+        ),
+    ]
+}
+
+#[test]
+fn every_event_has_its_fields_its_sentence_and_its_priority() {
+    for (told, priority, own, sentence) in all() {
+        assert_eq!(Priority::from(told.event), priority, "{told:?}");
+        let event = EventJson::from(&told);
+        assert_eq!(event.sentence(), sentence);
+        let (name, time) = (told.event.name(), "1970-01-01T00:00:00Z");
+        let mut expected = json!({ "number": 7, "event": name, "time": time, "at_seconds": 1.235 });
+        expected.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+        assert_eq!(serde_json::to_value(&event).unwrap(), expected);
+    }
+}
+
+#[test]
+fn times_are_those_of_the_calendar() {
+    for (seconds, expected) in [
+        (951_782_399, "2000-02-28T23:59:59Z"),
+        (951_782_400, "2000-02-29T00:00:00Z"),
+        (951_868_800, "2000-03-01T00:00:00Z"),
+        (1_735_689_599, "2024-12-31T23:59:59Z"),
+        (4_107_542_400, "2100-03-01T00:00:00Z"),
+    ] {
+        assert_eq!(utc(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)), expected);
+    }
+}
+
+#[test]
+fn names_of_all_events_are_known_and_on_the_page_for_users() {
+    let page = include_str!("../../../../docs/control.md");
+    let (_, rows) = page.split_once("| `event` | what happened |").unwrap();
+    let named: Vec<&str> = rows
+        .lines()
+        .skip(2)
+        .map_while(|row| row.strip_prefix('|')?.split('|').next())
+        .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+        .collect();
+    assert_eq!(named, EVENTS);
+    assert!(all().iter().all(|(told, ..)| EVENTS.contains(&told.event.name())));
+}
+
+#[test]
+fn client_reads_each_event_as_the_array_wrote_it() {
+    for (told, _, _, sentence) in all() {
+        let line = serde_json::to_string(&EventJson::from(&told)).unwrap();
+        let read: EventJson = serde_json::from_str(&line).unwrap();
+        assert_eq!(read.sentence(), sentence);
+        assert_eq!(serde_json::to_string(&read).unwrap(), line);
+    }
+    let later = r#"{"number": 1, "event": "moved", "at_seconds": 0.0, "where": "up"}"#;
+    let read: EventJson = serde_json::from_str(later).unwrap();
+    assert_eq!(read.sentence(), "moved", "an event that is not known here is at least named");
+    let broken = r#"{"number": "one", "event": "stopped", "at_seconds": 0.0}"#;
+    assert!(serde_json::from_str::<EventJson>(broken).is_err());
+}
