@@ -19,6 +19,7 @@ use super::health::Health;
 use super::messages::{CopyJson, DamagedJson, DriveJson, RebuildJson, Reply, StatusJson};
 use super::scrub_json::ScrubJson;
 use super::socket_path;
+use super::status_text::{Detail, Shown};
 use super::verbs::Verb;
 use levelhead_app::{AppError, Show};
 
@@ -27,7 +28,7 @@ pub fn ask(array: &Path, verb: &Verb) -> Result<Box<dyn Show>, AppError> {
     if *verb == Verb::Status {
         let status: Option<Box<StatusJson>> = converse(array, verb)?;
         let status = status.ok_or_else(|| AppError::trouble("the array gave no status"))?;
-        return Ok(status);
+        return Ok(Box::new(shown(array, status, Detail::Brief)));
     }
     if let Verb::Scrub { .. } = verb {
         let scrub: Option<ScrubJson> = converse(array, verb)?;
@@ -46,11 +47,17 @@ pub fn ask(array: &Path, verb: &Verb) -> Result<Box<dyn Show>, AppError> {
 }
 
 /// How the running array is that is named by its control socket or any of its members, and how well.
-pub fn status(array: &Path) -> Result<(Box<dyn Show>, Health), AppError> {
+pub fn status(array: &Path, detail: Detail) -> Result<(Box<dyn Show>, Health), AppError> {
     let status: Option<Box<StatusJson>> = converse(array, &Verb::Status)?;
     let status = status.ok_or_else(|| AppError::trouble("the array gave no status"))?;
+    let shown = shown(array, status, detail);
+    let health = shown.health.clone();
+    Ok((Box::new(shown), health))
+}
+
+fn shown(array: &Path, status: Box<StatusJson>, detail: Detail) -> Shown {
     let health = status.health();
-    Ok((status, health))
+    Shown { status, health, array: array.display().to_string(), detail }
 }
 
 /// One question and its answer.
@@ -216,7 +223,7 @@ impl StatusJson {
         let (journal, rebuild) = (self.journal_line(), self.rebuild_lines());
         format!(
             "array: {array}, {uuid}\nsize: {size}\nstate: {state}{forced}\npolicy: {policy}\n\
-             redundancy: {:.1} % valid (resync {resync})\ntolerates: the loss of {}\n{rebuild}{journal}\n\
+             redundancy: {:.1} % valid (resync {resync})\nredundancy left: {}\n{rebuild}{journal}\n\
              in progress: {}\n",
             self.synced_percent,
             self.margin(),
@@ -225,15 +232,15 @@ impl StatusJson {
     }
 
     /// How many more drives may be lost, whichever they are.
-    fn margin(&self) -> String {
+    pub(super) fn margin(&self) -> String {
         let lost = self.drives.iter().filter(|drive| drive.role == "data" && !drive.is_used());
         let survived = self.array.parse::<Spec>().map_or(0, |spec| match spec.is_mirror() {
             false if self.synced_percent < 100.0 => 0,
             true | false => spec.redundant(),
         });
         match survived.saturating_sub(lost.count()) {
-            0 => "no more drives".to_owned(),
-            count => words::counted(count, "more drive"),
+            0 => "no more drives may fail".to_owned(),
+            count => format!("{} may fail", words::counted(count, "more drive")),
         }
     }
 
@@ -270,7 +277,7 @@ impl StatusJson {
         lines
     }
 
-    fn journal_line(&self) -> String {
+    pub(super) fn journal_line(&self) -> String {
         let Some(journal) = &self.journal else {
             return "journal: none: a crash may leave redundancy that is wrong".to_owned();
         };
@@ -332,8 +339,8 @@ impl DriveJson {
     /// How it is, in a word or two.
     pub(super) fn standing(&self) -> String {
         match (self.silent, self.sits_out) {
-            (true, _) => "silent".to_owned(),
-            (false, true) => "sits out".to_owned(),
+            (true, _) => "unresponsive".to_owned(),
+            (false, true) => "avoided".to_owned(),
             (false, false) => self.state.clone(),
         }
     }
@@ -367,53 +374,5 @@ impl Show for DamagedJson {
 
     fn json(&self) -> String {
         json::pretty(self).expect("numbers are JSON")
-    }
-}
-
-impl Show for StatusJson {
-    fn text(&self) -> String {
-        let counted =
-            self.counted().map(|(name, value)| format!("{} {value}", name.replace('_', " ")));
-        let counted: Vec<String> = counted.collect();
-        let mut text = self.head();
-        text.push_str(&format!("since the start: {}\n", counted.join(", ")));
-        text.push_str(&format!("{}\n", self.latencies()));
-        let names = ["queue", "retry rate %", "retry ms", "service ms"];
-        let left = ["drive", "state", "member", "fast-fail"].map(Column::left);
-        let mut table = Table::new(left.into_iter().chain(names.map(Column::right)));
-        let figure =
-            |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
-        for drive in &self.drives {
-            table.push([
-                drive.drive.to_string(),
-                drive.standing(),
-                drive.member.clone().unwrap_or_else(|| "-".to_owned()),
-                drive.fast_fail.clone().unwrap_or_else(|| "-".to_owned()),
-                drive.queue.to_string(),
-                figure(drive.retry_rate_percent),
-                figure(drive.retry_latency_ms),
-                figure(drive.service_time_ms),
-            ]);
-        }
-        text.push_str(&table.to_text());
-        text.push_str(&self.failures());
-        text.push_str(&self.damaged_line());
-        if let Some(verify) = &self.verify {
-            text.push_str(&format!("{}\n", verify.sentence()));
-        }
-        if self.scrub.state != "idle" {
-            text.push_str(&format!("{}\n", self.scrub.sentence()));
-        }
-        for class in &self.arithmetic {
-            text.push_str(&format!("{}\n", class.sentence()));
-        }
-        for event in &self.events {
-            text.push_str(&format!("{}\n", event.line()));
-        }
-        text
-    }
-
-    fn json(&self) -> String {
-        json::pretty(self).expect("numbers and names are JSON")
     }
 }

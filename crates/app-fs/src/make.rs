@@ -13,7 +13,7 @@ use levelhead_fs::{CannotMake, Moment, Wishes, Written};
 use levelhead_host::{LoneDrive, MemberSpec, check_empty, draw_identity, erase_signatures};
 use levelhead_planner::Code;
 use levelhead_report::json;
-use levelhead_units::{Bytes, Extent, Sectors};
+use levelhead_units::{Bytes, Extent, SECTOR_SIZE, Sectors};
 use serde::Serialize;
 
 use super::code::{Chosen, CodeWish, Redundancy, choose, forced};
@@ -109,11 +109,12 @@ pub fn make_filesystem(ask: &MakeFilesystem) -> Result<MadeFilesystem, AppError>
     })
 }
 
+/// The sectors of 4 KiB that a size has room for.
 fn whole(member: &MemberSpec, size: Bytes) -> Result<Sectors, AppError> {
-    let sectors = size.sectors_exact();
-    sectors.ok_or_else(|| {
-        AppError::usage(format!("{member}: a size is a whole number of 4KiB sectors, got {size}"))
-    })
+    match size.get() / SECTOR_SIZE as u64 {
+        0 => Err(AppError::usage(format!("{member}: expected a size of 4KiB or more, got {size}"))),
+        sectors => Ok(Sectors::new(sectors)),
+    }
 }
 
 /// The sectors that the filesystem gets.

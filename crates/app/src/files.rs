@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -32,11 +33,23 @@ pub fn write_whole(
             fill(&mut out).and_then(|()| out.flush()).map_err(fail)
         }
         Destination::File(path) => {
-            let mut out = io::BufWriter::new(neighbour(&path)?);
-            fill(&mut out).map_err(fail)?;
-            let file = out.into_inner().map_err(|error| fail(error.into_error()))?;
-            file.persist(&path).map_err(|error| fail(error.error))?;
-            Ok(())
+            let folder = folder_of(&path);
+            check_folder(folder)?;
+            // Without a name nothing stays of it, however the program ends.
+            match nameless(folder) {
+                Some(file) => {
+                    let mut out = io::BufWriter::new(file);
+                    fill(&mut out).map_err(fail)?;
+                    let file = out.into_inner().map_err(|error| fail(error.into_error()))?;
+                    give_name(&file, folder, &path).map_err(fail)
+                }
+                None => {
+                    let mut out = io::BufWriter::new(neighbour(&path)?);
+                    fill(&mut out).map_err(fail)?;
+                    let file = out.into_inner().map_err(|error| fail(error.into_error()))?;
+                    file.persist(&path).map(drop).map_err(|error| fail(error.error))
+                }
+            }
         }
     }
 }
@@ -138,12 +151,33 @@ fn destination(path: &Path) -> Result<Destination, AppError> {
     }
 }
 
-/// A file beside `path` to be filled first, as open to others as the user's other files.
-fn neighbour(path: &Path) -> Result<NamedTempFile, AppError> {
-    let folder = match path.parent() {
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         Some(_) | None => Path::new("."),
-    };
+    }
+}
+
+/// A file of a folder that has no name there yet; nothing where the file system has no such files.
+fn nameless(folder: &Path) -> Option<fs::File> {
+    use rustix::fs::{Mode, OFlags, open};
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    open(folder, flags, Mode::from_raw_mode(0o666)).ok().map(fs::File::from)
+}
+
+/// Gives such a file its name, also where another one has it: by way of a name that is nobody's.
+fn give_name(file: &fs::File, folder: &Path, path: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+    let opened = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let beside =
+        folder.join(format!(".levelhead-{}-{:x}", std::process::id(), file.metadata()?.ino()));
+    linkat(CWD, opened, CWD, &beside, AtFlags::SYMLINK_FOLLOW)?;
+    fs::rename(&beside, path).inspect_err(|_| drop(fs::remove_file(&beside)))
+}
+
+/// A file beside `path` to be filled first, as open to others as the user's other files.
+fn neighbour(path: &Path) -> Result<NamedTempFile, AppError> {
+    let folder = folder_of(path);
     check_folder(folder)?;
     tempfile::Builder::new()
         .prefix(".levelhead-")

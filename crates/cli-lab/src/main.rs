@@ -31,7 +31,10 @@ struct Cli {
 
 fn main() -> ExitCode {
     match Cli::try_parse() {
-        Ok(cli) => end(PROGRAM, commands::run(cli.command, cli.output, &mut Cli::command())),
+        Ok(cli) => {
+            let output = cli.output;
+            end(PROGRAM, output, commands::run(cli.command, output, &mut Cli::command()))
+        }
         Err(error) => refuse(PROGRAM, &error),
     }
 }

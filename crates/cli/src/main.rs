@@ -41,10 +41,14 @@ fn main() -> ExitCode {
     }
     let arguments = names::arguments(std::env::args_os());
     if let Some(moved) = names::moved(&arguments) {
-        return end(PROGRAM, Err(AppError::usage(moved)));
+        let json = arguments.iter().any(|argument| argument == "--json");
+        return end(PROGRAM, Output { json, quiet: false }, Err(AppError::usage(moved)));
     }
     match Cli::try_parse_from(arguments) {
-        Ok(cli) => end(PROGRAM, commands::run(cli.command, cli.output, &mut Cli::command())),
+        Ok(cli) => {
+            let output = cli.output;
+            end(PROGRAM, output, commands::run(cli.command, output, &mut Cli::command()))
+        }
         Err(error) => refuse(PROGRAM, &error),
     }
 }

@@ -22,15 +22,20 @@ use levelhead_units::{escaped, escaped_lines};
 
 pub use output::Output;
 
-/// Says how a program's command has ended, if that was not well.
-pub fn end(program: &str, result: Result<(), AppError>) -> ExitCode {
+/// Says how a program's command has ended, if that was not well: in a sentence on standard error and, with `--json`, in an object
+/// on standard output as well, unless a result stands there.
+pub fn end(program: &str, output: Output, result: Result<(), AppError>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
-    printer::say_last(format!("{program}: {error}"));
-    match error {
-        AppError::Trouble(_) => ExitCode::from(1),
-        AppError::Usage(_) => ExitCode::from(2),
-        AppError::Failed(_) => ExitCode::from(3),
+    let (kind, code) = match &error {
+        AppError::Trouble(_) => ("trouble", 1),
+        AppError::Usage(_) => ("usage", 2),
+        AppError::Failed(_) => ("failed", 3),
+    };
+    if output.json && !output::has_printed() {
+        output.print_failure(kind, code, &error.to_string());
     }
+    printer::say_last(format!("{program}: {error}"));
+    ExitCode::from(code)
 }
 
 /// Says what is wrong with a command line: one sentence on the first line, and below it what may
@@ -48,6 +53,9 @@ pub fn refuse(program: &str, error: &clap::Error) -> ExitCode {
     let Some(text) = text.strip_prefix("error: ") else { error.exit() };
     let (sentence, rest) = text.split_once("\n\n").unwrap_or((text, ""));
     let sentence: Vec<&str> = sentence.lines().map(str::trim).collect();
+    if std::env::args_os().any(|argument| argument == "--json") {
+        Output { json: true, quiet: false }.print_failure("usage", 2, &sentence.join(" "));
+    }
     write_error(&format!(
         "{program}: {}\n\n{}",
         escaped(&sentence.join(" ")),

@@ -2,10 +2,18 @@
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 use levelhead_app::{AppError, Show};
 use levelhead_units::escaped_lines;
+
+/// Whether a result stands on standard output.
+static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn has_printed() -> bool {
+    HAS_PRINTED.load(Ordering::Relaxed)
+}
 
 /// What every command understands.
 #[derive(Args, Clone, Copy)]
@@ -52,10 +60,19 @@ impl Output {
         self.write(before, &text)
     }
 
+    /// Prints that a command has failed, as one JSON object.
+    pub(crate) fn print_failure(self, kind: &str, code: u8, sentence: &str) {
+        let error =
+            serde_json::json!({ "error": { "kind": kind, "code": code, "message": sentence } });
+        // If it is not read, the exit code says it.
+        drop(self.write("", &error.to_string()));
+    }
+
     /// Writes a text; where people read it, without what would steer their terminal.
     fn write(self, before: &str, text: &str) -> Result<ControlFlow<()>, AppError> {
         use std::io::{ErrorKind, Write};
         let text = if self.json { Cow::Borrowed(text) } else { escaped_lines(text) };
+        HAS_PRINTED.store(true, Ordering::Relaxed);
         match writeln!(std::io::stdout(), "{before}{}", text.trim_end()) {
             Ok(()) => Ok(ControlFlow::Continue(())),
             // A reader that has gone away has seen enough.

@@ -276,7 +276,7 @@ mod tests {
             ),
             (
                 "interval=8",
-                "interval: '8' is not a time: expected a number and ns, us, ms, s, min or h, as in 20ms",
+                "interval: '8' is not a time: expected a number and ns, us, ms, s, m (or min) or h, as in 20ms",
             ),
             (
                 "sizes=4KiB/",

@@ -22,7 +22,7 @@ impl std::error::Error for ParseUnitError {}
 
 const SIZE: &str =
     "a size: expected a number and B, KiB, MiB, GiB, TiB, kB, MB, GB or TB, as in 8KiB";
-const TIME: &str = "a time: expected a number and ns, us, ms, s, min or h, as in 20ms";
+const TIME: &str = "a time: expected a number and ns, us, ms, s, m (or min) or h, as in 20ms";
 const SHARE: &str = "a percentage from 0% to 100%: expected a number and %, as in 2%";
 
 const SIZES: [(&str, u64); 13] = [
@@ -41,12 +41,13 @@ const SIZES: [(&str, u64); 13] = [
     ("TB", 1_000_000_000_000),
 ];
 
-const TIMES: [(&str, u64); 6] = [
+const TIMES: [(&str, u64); 7] = [
     ("ns", 1),
     ("us", 1_000),
     ("ms", 1_000_000),
     ("s", 1_000_000_000),
     ("min", 60_000_000_000),
+    ("m", 60_000_000_000),
     ("h", 3_600_000_000_000),
 ];
 

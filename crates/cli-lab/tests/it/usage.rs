@@ -2,10 +2,11 @@
 //! nothing on standard output, and nothing changed on disk.
 
 use std::fs;
+use std::process::Stdio;
 
 use levelhead_drive::Faults;
 
-use crate::support::{PROGRAM, Shelf, check_refused as check, levelhead, run};
+use crate::support::{PROGRAM, Shelf, check_refused as check, command, levelhead, run, wait_until};
 
 #[test]
 fn impossible_arrays_are_refused() {
@@ -193,4 +194,24 @@ fn output_that_has_no_room_is_said_and_no_panic() {
     assert!(ended.refusal().starts_with("/dev/full: No space left"), "{ended:?}");
     // What cannot be said is still in the exit code.
     assert_eq!(redirected("replay --window 0 2>/dev/full").code, Some(2));
+}
+
+/// However it ends: a file gets its name when it is complete.
+#[test]
+fn file_of_a_program_that_is_killed_is_not_there() {
+    let shelf = Shelf::new();
+    let out = shelf.path("fleet.parquet");
+    let generate = ["fleet", "generate", "--groups", "5000", "--hours", "2160", "--out", &out];
+    let mut generating = command(&generate);
+    let mut child = generating.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let writes = || {
+        let files = fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap();
+        let links = files.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
+        let folder = shelf.dir.path().canonicalize().unwrap();
+        links.into_iter().any(|link| link.starts_with(&folder))
+    };
+    wait_until("it writes", writes);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(shelf.names(), [] as [&str; 0]);
 }

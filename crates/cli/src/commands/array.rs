@@ -12,9 +12,9 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use levelhead_app::{AppError, Stop};
 use levelhead_app_array::{
-    Allowed, Assemble, Audience, Check, Create, Degraded, Drives, Events, Heard, Make, Notice,
-    OFFERS, Salvage, ScrubWhat, Serve, Service, Serving, Verb, Watch, ask, check, create, events,
-    kernel_help, list, salvage, serve, status, watch, would_serve,
+    Allowed, Assemble, Audience, Check, Create, Degraded, Detail, Drives, Events, Heard, Make,
+    Notice, OFFERS, Salvage, ScrubWhat, Serve, Service, Serving, Verb, Watch, ask, check, create,
+    events, kernel_help, list, salvage, serve, status, watch, would_serve,
 };
 use levelhead_array::{HostOrder, Policy, Spec, VerifySettings, VerifyWrites};
 use levelhead_erasure::Kernel;
@@ -367,6 +367,9 @@ pub(crate) struct StatusArgs {
     /// Exit with 1 where the array is degraded and with 3 where it has failed, and say why
     #[arg(long, conflicts_with_all = ["watch", "damaged"])]
     check: bool,
+    /// Show every counter, and all events that are kept
+    #[arg(long, short, conflicts_with_all = ["watch", "damaged"])]
+    verbose: bool,
 }
 
 #[derive(Args)]
@@ -478,15 +481,16 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             salvaged.trouble().map_or(Ok(()), |trouble| Err(AppError::trouble(trouble)))
         }
         Options::Serve(args) => run_serve(*args, output),
-        Options::Status(StatusArgs { array, watch: None, damaged: true, check: _ }) => {
+        Options::Status(StatusArgs { array, watch: None, damaged: true, .. }) => {
             output.print(ask(&array, &Verb::Damaged)?.as_ref())
         }
-        Options::Status(StatusArgs { array, watch: None, damaged: false, check }) => {
-            let (shown, health) = status(&array)?;
+        Options::Status(StatusArgs { array, watch: None, damaged: false, check, verbose }) => {
+            let detail = if verbose { Detail::Verbose } else { Detail::Brief };
+            let (shown, health) = status(&array, detail)?;
             output.print(shown.as_ref())?;
             if check { health.check() } else { Ok(()) }
         }
-        Options::Status(StatusArgs { array, watch: Some(every), damaged: _, check: _ }) => {
+        Options::Status(StatusArgs { array, watch: Some(every), .. }) => {
             watch_status(&Watch { array, every }, output)
         }
         Options::Events(EventsArgs { array, follow }) => show_events(array, follow, output),

@@ -152,11 +152,14 @@ fn status_tells_what_an_array_does_while_it_serves() {
     levelhead(&["array", "sit-out", &drives[0], "9"]).refusal();
     levelhead(&["array", "sit-out", &drives[0], "1"]).refusal(); // One is missing already.
     levelhead(&["array", "admit", &drives[0], "1"]).refusal();
-    let text = levelhead(&["array", "status", &drives[0]]).good();
+    let text = levelhead(&["array", "status", "-v", &drives[0]]).good();
     let uuid = status["uuid"].as_str().unwrap();
-    assert!(text.starts_with(&format!("array: {ARRAY}, {uuid}\nsize: 28.8MiB\n")), "{text}");
-    assert!(text.contains("\nstate: degraded\n"), "{text}");
-    assert!(text.contains("\nredundancy: 100.0 % valid (resync idle)\n"), "{text}");
+    assert!(text.starts_with(&format!("array:     {uuid}, {ARRAY}, 28.8MiB\n")), "{text}");
+    let state = "\nstate:     degraded: drive 5 is missing; no more drives may fail\n";
+    assert!(text.contains(state), "{text}");
+    let next =
+        format!("\nnext:      replace drive 5: levelhead array replace {} 5 DEVICE\n", drives[0]);
+    assert!(text.contains(&next), "{text}");
     let counted = |name: &str| format!("{name} {}", status[name]);
     let counted =
         ["requests", "subrequests", "removed", "redispatched", "decoded", "held"].map(counted);

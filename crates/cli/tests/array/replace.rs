@@ -249,7 +249,8 @@ fn drive_that_is_there_is_copied_beside_clients_and_then_replaced() {
     assert_eq!((&copy["drive"], &copy["member"]), (&json!(2), &json!(new)));
     assert_eq!(copy["left_regions"], copy["regions"]);
     let text = levelhead(&["array", "status", &drives[0]]).good();
-    assert!(text.contains(&format!("copy: drive 2 to {new}, 0.0 % done")), "{text}");
+    let copy = format!("\ngoing on:  replacement of drive 2 with {new}, 0.0 % copied, paused\n");
+    assert!(text.contains(&copy), "{text}");
     for (drive, what) in [("2", "is being replaced already"), ("3", "one at a time")] {
         let again = levelhead(&["array", "replace", &drives[0], drive, &other]);
         assert!(again.refusal().contains(what), "{}", again.refusal());

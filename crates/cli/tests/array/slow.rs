@@ -174,7 +174,7 @@ fn slow_drive_sits_out_by_itself_and_everybody_hears_of_it() {
     assert!(cohort > 0.0 && figure("samples") >= 16.0, "{event}");
     let text = levelhead(&["array", "status", bench.serving.control()]).good();
     let row = text.lines().find(|line| line.starts_with(&SLOW.to_string())).unwrap();
-    assert!(row.contains("sits out"), "{text}");
+    assert!(row.contains("avoided"), "{text}");
     assert!(bench.is_done("admit"));
     let happened = bench.end();
     assert_eq!(happened[..2], ["sat-out", "admitted-by-hand"], "{happened:?}");

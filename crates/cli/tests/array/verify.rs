@@ -65,7 +65,7 @@ fn lost_writes_are_mended_and_told_everywhere() {
     let status = serving.status();
     assert_eq!(status["drives"][2]["promise"], "medium");
     assert_eq!(status["verify_found"], seen["found"]);
-    let text = levelhead(&["array", "status", serving.control()]).good();
+    let text = levelhead(&["array", "status", "-v", serving.control()]).good();
     assert!(text.contains("\nwrites are read back (idle, medium): "), "{text}");
     let events = levelhead(&["array", "events", serving.control(), "--json"]).good();
     assert!(events.contains("\"event\":\"write-mended\""), "{events}");

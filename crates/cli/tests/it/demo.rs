@@ -22,7 +22,7 @@ fn check_interrupted(what: &str, has_begun: impl Fn(&[String]) -> bool) {
     });
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let ended = end(child, "the interrupted demo");
-    assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{ended:?}");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
     assert_eq!(ended.err, "levelhead: stopped before the end; nothing is left behind\n");
     assert_eq!(shelf.names(), [] as [&str; 0]);
 }

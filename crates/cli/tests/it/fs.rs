@@ -81,7 +81,7 @@ fn mkfs_refuses_what_cannot_be_and_changes_nothing() {
         ),
         (vec![&*folder], vec!["folder is a directory, not a drive"]),
         (vec![&*new, "--size", "1MiB"], vec!["has 1MiB, a filesystem needs at least 16MiB"]),
-        (vec![&*new, "--size", "100000kB"], vec!["a size is a whole number of 4KiB sectors"]),
+        (vec![&*new, "--size", "4kB"], vec!["expected a size of 4KiB or more, got 4000B"]),
         (vec![&*small], vec!["a filesystem needs at least 16MiB"]),
         (vec![&*empty, "--size", "64MiB"], vec!["has 32MiB, which is less than --size 64MiB"]),
         (

@@ -376,6 +376,25 @@ fn commands_that_moved_say_where_to() {
 }
 
 #[test]
+fn failures_are_one_json_object_where_json_is_asked_for() {
+    let shelf = Shelf::new();
+    let none = shelf.path("none.img");
+    for (args, kind, code) in [
+        (&["array", "status", &none, "--json"][..], "usage", 2),
+        (&["--json", "array", "turbo"], "usage", 2),
+        (&["array", "list", &none, "--json"], "usage", 2),
+    ] {
+        let ended = levelhead(args);
+        let object: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+        let error = &object["error"];
+        assert_eq!((&error["kind"], &error["code"]), (&kind.into(), &code.into()), "{ended:?}");
+        let sentence = error["message"].as_str().unwrap();
+        assert!(ended.err.starts_with(&format!("levelhead: {sentence}")), "{ended:?}");
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+    }
+}
+
+#[test]
 fn help_and_version_are_no_mistakes() {
     for args in [&["--help"][..], &["watch", "--help"], &["array", "serve", "--help"], &["help"]] {
         assert!(levelhead(args).good().contains("Usage: levelhead"), "{args:?}");

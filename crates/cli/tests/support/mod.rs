@@ -93,7 +93,10 @@ impl Ended {
     #[track_caller]
     fn sentence(&self, code: i32) -> &str {
         assert_eq!(self.code, Some(code), "{self:?}");
-        assert_eq!(self.out, "", "{self:?}");
+        // With --json the same as an object.
+        let is_error =
+            || serde_json::from_str::<Value>(&self.out).is_ok_and(|it| it["error"]["code"] == code);
+        assert!(self.out.is_empty() || is_error(), "{self:?}");
         let sentence = self.err.lines().next().unwrap_or_default();
         let named = sentence.strip_prefix(NAME).and_then(|rest| rest.strip_prefix(": "));
         named.unwrap_or_else(|| panic!("{self:?}"))
