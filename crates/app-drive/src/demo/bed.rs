@@ -115,6 +115,7 @@ impl Bed {
         let mut ended = 0;
         for (sent, &extent) in workload.extents().iter().enumerate() {
             if stop.is_wished() {
+                std::mem::forget(array);
                 return Err(interrupted());
             }
             let mut buf = Buf::zeroed(extent.sectors);
@@ -152,8 +153,14 @@ impl Bed {
         let server = Server::bind(&endpoint, vec![export]).map_err(AppError::trouble)?;
         let server = server.start().map_err(AppError::trouble)?;
         let client = Client::connect(&endpoint, "").map_err(AppError::trouble)?;
-        // Where it was interrupted nobody waits for slow drives to come to an end: their files go, and the program.
-        let measured = load::run(&client, workload, scenario.shape, stop, task)?;
+        let measured = match load::run(&client, workload, scenario.shape, stop, task) {
+            Ok(measured) => measured,
+            Err(error) => {
+                // Their ends would wait for slow drives: the files go with the folder, and these with the program.
+                std::mem::forget((client, server, array));
+                return Err(error);
+            }
+        };
         drop(client);
         server.stop();
         array.stop().map_err(AppError::trouble)?;
