@@ -15,6 +15,7 @@
 
 mod dist;
 mod doctest;
+mod programs;
 mod soak;
 mod tidy;
 

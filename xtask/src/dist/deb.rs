@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::Context;
 
 use super::commit_time;
-use crate::soak::good;
+use crate::programs::good;
 
 /// Names under which mount(8), mkfs(8) and fsck(8) look for the program.
 const HELPERS: [&str; 3] = ["mount.levelhead", "mkfs.levelhead", "fsck.levelhead"];

@@ -20,7 +20,7 @@ use std::process::Command;
 use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
 
-use crate::soak::{cargo, good, target_folder};
+use crate::programs::{cargo, good, target_folder};
 
 /// The static target.
 const TARGET: &str = "x86_64-unknown-linux-musl";

@@ -28,7 +28,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail, ensure};
 
-use crate::soak::{cargo, good, target_folder};
+use crate::programs::{cargo, good, target_folder};
 use page::{Block, Fate};
 
 /// What a page's blocks may take together, in seconds.

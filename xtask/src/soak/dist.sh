@@ -17,40 +17,42 @@ trap finish EXIT
 
 (cd "$dist" && sha256sum --quiet --check SHA256SUMS)
 
-# An array by `run` (words before the program's arguments), its files below `root`: made, served, written and read by qemu-io.
-use() { # root run...
-    local root=$1
-    shift
-    truncate -s 64M "$root"/tmp/d{0..3}.img
-    "$@" array create raid5:3+1 /tmp/d0.img /tmp/d1.img /tmp/d2.img /tmp/d3.img >/dev/null
-    "$@" array serve /tmp/d0.img /tmp/d1.img /tmp/d2.img /tmp/d3.img --nbd /tmp/s.sock --control /tmp/c.sock >/dev/null &
+# An array by `run` (words before the program's arguments), its files in `place` below `root`: made, served, written and read by
+# qemu-io.
+use() { # root place run...
+    local root=$1 place=$2
+    shift 2
+    mkdir -p "$root$place"
+    truncate -s 64M "$root$place"/d{0..3}.img
+    "$@" array create raid5:3+1 "$place"/d0.img "$place"/d1.img "$place"/d2.img "$place"/d3.img >/dev/null
+    "$@" array serve "$place"/d0.img "$place"/d1.img "$place"/d2.img "$place"/d3.img --nbd "$place/s.sock" --control "$place/c.sock" >/dev/null &
     server=$!
     for _ in $(seq 100); do
-        [ ! -S "$root/tmp/s.sock" ] || break
+        [ ! -S "$root$place/s.sock" ] || break
         sleep 0.1
     done
-    local disk="nbd+unix:///?socket=$root/tmp/s.sock"
+    local disk="nbd+unix:///?socket=$root$place/s.sock"
     qemu-io -f raw "$disk" -c 'write -P 0x5a 1M 4M' -c 'read -P 0x5a 1M 4M' -c flush | grep -v 'failed' >/dev/null
-    "$@" array status /tmp/c.sock >/dev/null
-    "$@" array stop /tmp/c.sock >/dev/null
+    "$@" array status "$place/c.sock" >/dev/null
+    "$@" array stop "$place/c.sock" >/dev/null
     wait "$server"
     server=
-    "$@" array check /tmp/d0.img /tmp/d1.img /tmp/d2.img /tmp/d3.img | tail -1
-    rm -f "$root"/tmp/d?.img
+    "$@" array check "$place"/d0.img "$place"/d1.img "$place"/d2.img "$place"/d3.img | tail -1
+    rm -f "$root$place"/d?.img
 }
 
 archive=$(echo "$dist"/levelhead-*-linux-musl.tar.gz)
 mkdir -p "$folder/archive"
 tar -xzf "$archive" -C "$folder/archive" --strip-components=1
 file -L "$folder/archive/usr/bin/levelhead" 2>/dev/null | grep -Eq 'static' || ldd "$folder/archive/usr/bin/levelhead" 2>&1 | grep -q 'static'
-use "" "$folder/archive/usr/bin/levelhead"
+use "" "$folder/work" "$folder/archive/usr/bin/levelhead"
 "$folder/archive/usr/bin/levelhead-lab" replay --synthetic count=100 >/dev/null
 echo "dist: the archive is good"
 
 python3 -m venv "$folder/venv"
 "$folder/venv/bin/pip" install --quiet --no-index "$dist"/levelhead-*.whl
 "$folder/venv/bin/levelhead" --version
-use "" "$folder/venv/bin/levelhead"
+use "" "$folder/work" "$folder/venv/bin/levelhead"
 "$folder/venv/bin/levelhead-lab" study list >/dev/null
 echo "dist: the wheel is good"
 
@@ -61,23 +63,23 @@ fi
 root=$folder/root
 debootstrap --variant=minbase --include=systemd,man-db stable "$root" ${mirror:+"$mirror"} >"$folder/debootstrap.log" 2>&1 ||
     { tail -5 "$folder/debootstrap.log"; exit 1; }
-cp "$dist"/levelhead_*_amd64.deb "$root/tmp/levelhead.deb"
-chroot "$root" dpkg -i /tmp/levelhead.deb >/dev/null
+cp "$dist"/levelhead_*_amd64.deb "$root/srv/levelhead.deb"
+chroot "$root" dpkg -i /srv/levelhead.deb >/dev/null
 mount -t proc proc "$root/proc"
 chroot "$root" levelhead --version
 chroot "$root" getent group levelhead >/dev/null
 chroot "$root" man -w levelhead-array-serve >/dev/null
 chroot "$root" systemd-analyze verify /usr/lib/systemd/system/levelhead@.service /usr/lib/systemd/system/levelhead-watch.service
-use "$root" chroot "$root" levelhead
+use "$root" /srv chroot "$root" levelhead
 if [ -e /dev/fuse ]; then
     mkdir -p "$root/mnt/shelf"
     touch "$root/dev/fuse"
     [ -c "$root/dev/fuse" ] || mount --bind /dev/fuse "$root/dev/fuse"
-    chroot "$root" levelhead fs mkfs /tmp/shelf.img --size 64MiB >/dev/null
-    chroot "$root" levelhead fs mount /tmp/shelf.img /mnt/shelf >/dev/null
+    chroot "$root" levelhead fs mkfs /srv/shelf.img --size 64MiB >/dev/null
+    chroot "$root" levelhead fs mount /srv/shelf.img /mnt/shelf >/dev/null
     echo text >"$root/mnt/shelf/file"
     chroot "$root" levelhead fs umount /mnt/shelf >/dev/null
-    chroot "$root" fsck.levelhead -n /tmp/shelf.img
+    chroot "$root" fsck.levelhead -n /srv/shelf.img
 fi
 chroot "$root" dpkg -r levelhead >/dev/null
 [ ! -e "$root/usr/bin/levelhead" ]

@@ -4,7 +4,8 @@ use std::env;
 use std::path::Path;
 
 use super::needs::Need;
-use super::{cargo, good, target_folder, test};
+use super::test;
+use crate::programs::{cargo, good, target_folder};
 
 pub(super) const NEEDS: &[Need] =
     &[Need { program: "fio", package: "fio" }, Need { program: "stress-ng", package: "stress-ng" }];

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-use super::{cargo, good, target_folder};
+use crate::programs::{cargo, good, target_folder};
 
 /// How `beside_duckdb.py` ends where the module is not there.
 const NO_MODULE: i32 = 3;

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 
-use super::{good, target_folder};
+use crate::programs::{good, target_folder};
 
 /// What cargo-fuzz gives the compiler, without a sanitizer: coverage, comparisons, and checks of arithmetic.
 const FLAGS: [&str; 8] = [

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 
 use super::needs::Need;
-use super::{cargo, good, target_folder};
+use crate::programs::{cargo, good, target_folder};
 
 pub(super) const NEEDS: &[Need] = &[
     Need { program: "debootstrap", package: "debootstrap" },

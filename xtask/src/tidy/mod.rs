@@ -14,6 +14,7 @@
 //!                                                 +-- machine    nothing of one machine in the text
 //!                                                 +-- layout     names, module docs, format pages
 //!                                                 +-- citations  keys of papers
+//!                                                 +-- prose      how README and the book read
 //! ```
 //!
 //! Sources are read as tokens ([`rust`]), so that a word in a comment or in a string is not code,
@@ -29,6 +30,7 @@ mod citations;
 mod cores;
 mod layout;
 mod machine;
+mod prose;
 mod rust;
 mod sources;
 mod threads;
@@ -73,6 +75,8 @@ enum Rule {
     Format,
     /// Keys of papers have an entry.
     Citation,
+    /// How README and the book read.
+    Prose,
 }
 
 impl fmt::Display for Rule {
@@ -89,6 +93,7 @@ impl fmt::Display for Rule {
             Self::Layout => "layout",
             Self::Format => "format",
             Self::Citation => "citation",
+            Self::Prose => "prose",
         })
     }
 }
@@ -112,6 +117,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     findings.extend(machine::check(tree));
     findings.extend(layout::check(tree, &sources));
     findings.extend(citations::check(tree, &sources));
+    findings.extend(prose::check(tree));
     findings.sort();
     findings.dedup();
     findings
