@@ -2,15 +2,19 @@
 
 use crate::Format;
 
-/// OpenMetrics, unless the older format is wanted more. What can be neither is answered with OpenMetrics: a
-/// client that cannot read it can say nothing else.
+/// The text format, which every tool reads, unless OpenMetrics is named and wanted as much.
 pub(crate) fn format(accept: Option<&str>) -> Format {
-    let Some(accept) = accept else { return Format::OpenMetrics };
-    let ranges: Vec<Range<'_>> = accept.split(',').filter_map(Range::read).collect();
-    let newer = quality(&ranges, ["application", "openmetrics-text"]);
-    let older = quality(&ranges, ["text", "plain"]);
-    if older > newer { Format::Prometheus } else { Format::OpenMetrics }
+    let ranges = accept.unwrap_or_default().split(',').filter_map(Range::read);
+    let ranges: Vec<Range<'_>> = ranges.collect();
+    let kind = ["application", "openmetrics-text"];
+    let named = ranges.iter().filter(|range| range.names(kind) == Some(BY_NAME));
+    let newer = named.map(|range| range.quality).fold(0.0, f64::max);
+    let is_newer = newer > 0.0 && newer >= quality(&ranges, ["text", "plain"]);
+    if is_newer { Format::OpenMetrics } else { Format::Prometheus }
 }
+
+/// What [`Range::names`] says of an entry that names a type in full.
+const BY_NAME: u32 = 2;
 
 /// One entry of the header.
 struct Range<'a> {
@@ -43,7 +47,7 @@ impl<'a> Range<'a> {
     fn names(&self, kind: [&str; 2]) -> Option<u32> {
         let is = |at: usize| self.kind[at].eq_ignore_ascii_case(kind[at]);
         match (self.kind, is(0), is(1)) {
-            (_, true, true) => Some(2),
+            (_, true, true) => Some(BY_NAME),
             ([_, "*"], true, _) => Some(1),
             (["*", "*"], _, _) => Some(0),
             _ => None,
@@ -65,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn older_format_is_for_those_who_want_it_more() {
+    fn newer_format_is_for_those_who_name_it() {
         // What Prometheus 2.5, 2.49 and 3.0 send, and curl.
         let old =
             "application/openmetrics-text; version=0.0.1,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
@@ -74,15 +78,19 @@ mod tests {
         let new = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\
                    application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;\
                    escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
-        for accept in [None, Some(old), Some(usual), Some(new), Some("*/*"), Some("")] {
-            assert_eq!(format(accept), Format::OpenMetrics, "{accept:?}");
-        }
-        for accept in
-            ["image/png", "text/plain;q=0", "text/*;q=0.4,*/*;q=0.4", "text/plain;q=2", "; q"]
-        {
+        for accept in [old, usual, new, "text/plain, application/openmetrics-text"] {
             assert_eq!(format(Some(accept)), Format::OpenMetrics, "{accept}");
         }
+        assert_eq!(format(None), Format::Prometheus);
         for accept in [
+            "*/*",
+            "",
+            "application/*",
+            "image/png",
+            "text/plain;q=0",
+            "text/*;q=0.4,*/*;q=0.4",
+            "text/plain;q=2",
+            "; q",
             "text/plain",
             "TEXT/Plain; Version=0.0.4; Q=0.9, application/openmetrics-text;q=0.8",
             "text/*",
