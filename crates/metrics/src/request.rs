@@ -190,7 +190,7 @@ mod tests {
         parse(head.as_bytes())
     }
 
-    const METRICS: Page = Page::Metrics(Format::OpenMetrics);
+    const METRICS: Page = Page::Metrics(Format::Prometheus);
 
     #[test]
     fn few_things_are_answered() {
@@ -200,8 +200,8 @@ mod tests {
             ("HEAD http://example.org:1/metrics HTTP/1.1\nhost:a\n\n", METRICS, true),
             ("GET http://example.org HTTP/1.1\r\nHost: a\r\n\r\n", Page::Index, false),
             (
-                "GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: text/html;q=0.1\r\naccept:text/plain\r\n\r\n",
-                Page::Metrics(Format::Prometheus),
+                "GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: text/html;q=0.1\r\naccept:application/openmetrics-text\r\n\r\n",
+                Page::Metrics(Format::OpenMetrics),
                 false,
             ),
         ] {

@@ -17,6 +17,8 @@
 //!   <!-- doctest: setup COMMANDS -->     what the reader has by now; not shown
 //!   <!-- doctest: exit N -->             it is meant to end with this code
 //! ```
+//!
+//! In the environment, `LEVELHEAD_TREE` is the root of the workspace.
 
 mod page;
 mod shape;

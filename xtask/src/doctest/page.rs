@@ -1,7 +1,7 @@
 //! The command blocks of a page.
 
 /// Words with which a command begins.
-const COMMANDS: [&str; 34] = [
+const COMMANDS: [&str; 35] = [
     "levelhead",
     "levelhead-lab",
     "cargo",
@@ -15,6 +15,7 @@ const COMMANDS: [&str; 34] = [
     "nbdcopy",
     "nbdinfo",
     "nbd-client",
+    "install",
     "nbdfuse",
     "certtool",
     "python3",
@@ -121,8 +122,15 @@ fn direction(line: &str) -> Option<&str> {
     line.trim().strip_prefix("<!-- doctest: ")?.strip_suffix(" -->")
 }
 
+/// Whether a command is there, maybe behind variables of its environment.
 fn is_command(line: &str) -> bool {
-    line.split_whitespace().next().is_some_and(|word| COMMANDS.contains(&word))
+    let mut words = line.split_whitespace().skip_while(|word| is_assignment(word));
+    words.next().is_some_and(|word| COMMANDS.contains(&word))
+}
+
+fn is_assignment(word: &str) -> bool {
+    let is_name = |name: &str| name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+    word.split_once('=').is_some_and(|(name, _)| !name.is_empty() && is_name(name))
 }
 
 impl Directions {
@@ -207,6 +215,14 @@ mod tests {
         for wrong in ["skip", "with A", "exit x", "skipp x"] {
             let page = format!("a\n<!-- doctest: {wrong} -->\n");
             assert!(blocks(&page).unwrap_err().starts_with("2: expected "), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_command_may_have_variables_in_front() {
+        assert!(is_command("THREADS=2 cargo test"));
+        for none in ["MEMBERS=", "DEGRADED=--degraded=30s", "w=1 cargo", "g = 1"] {
+            assert!(!is_command(none), "{none}");
         }
     }
 

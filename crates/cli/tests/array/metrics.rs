@@ -63,7 +63,10 @@ fn ask(serving: &Serving, request: &str) -> (String, String) {
 }
 
 fn scrape(serving: &Serving) -> String {
-    let (head, body) = ask(serving, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let (head, body) = ask(
+        serving,
+        "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: application/openmetrics-text\r\n\r\n",
+    );
     assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
     body
 }
