@@ -14,6 +14,7 @@
 //!                                                 +-- machine    nothing of one machine in the text
 //!                                                 +-- layout     names, module docs, format pages
 //!                                                 +-- citations  keys of papers
+//!                                                 +-- words      words that users do not read
 //! ```
 //!
 //! Sources are read as tokens ([`rust`]), so that a word in a comment or in a string is not code,
@@ -34,6 +35,7 @@ mod sources;
 mod threads;
 mod tree;
 mod unsafety;
+mod words;
 
 use std::fmt;
 
@@ -73,6 +75,8 @@ enum Rule {
     Format,
     /// Keys of papers have an entry.
     Citation,
+    /// Words that sentences for users do without.
+    Words,
 }
 
 impl fmt::Display for Rule {
@@ -89,6 +93,7 @@ impl fmt::Display for Rule {
             Self::Layout => "layout",
             Self::Format => "format",
             Self::Citation => "citation",
+            Self::Words => "words",
         })
     }
 }
@@ -112,6 +117,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     findings.extend(machine::check(tree));
     findings.extend(layout::check(tree, &sources));
     findings.extend(citations::check(tree, &sources));
+    findings.extend(words::check(&sources));
     findings.sort();
     findings.dedup();
     findings

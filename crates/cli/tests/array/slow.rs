@@ -134,8 +134,7 @@ impl Bench {
         assert_eq!(noted, sorted);
         levelhead(&["array", "stop", serving.control()]).good();
         let ended = serving.end();
-        let sentences =
-            sentences.into_iter().chain(["the array was stopped in good order".to_owned()]);
+        let sentences = sentences.into_iter().chain(["the array was stopped cleanly".to_owned()]);
         // The log has times of its own.
         let plain = |line: &str| line.split_once("Z ").map_or(line, |(_, line)| line).to_owned();
         let said: Vec<String> =
@@ -174,7 +173,7 @@ fn slow_drive_sits_out_by_itself_and_everybody_hears_of_it() {
     assert!(cohort > 0.0 && figure("samples") >= 16.0, "{event}");
     let text = levelhead(&["array", "status", bench.serving.control()]).good();
     let row = text.lines().find(|line| line.starts_with(&SLOW.to_string())).unwrap();
-    assert!(row.contains("sits out"), "{text}");
+    assert!(row.contains("avoided"), "{text}");
     assert!(bench.is_done("admit"));
     let happened = bench.end();
     assert_eq!(happened[..2], ["sat-out", "admitted-by-hand"], "{happened:?}");
