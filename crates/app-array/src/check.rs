@@ -233,13 +233,13 @@ impl Show for CheckedArray {
         if *unsynced > 0 {
             let (are, not) = (words::is_or_are(*unsynced), words::is_or_are(*unsynced_wrong));
             text.push_str(&format!(
-                ", {unsynced} {are} yet to be made valid, of which {unsynced_wrong} {not} not"
+                ", {unsynced} {are} not synced yet, of which {unsynced_wrong} {not} wrong"
             ));
         }
         if *announced > 0 {
             let (were, are) = (one(*announced, "was", "were"), words::is_or_are(*announced));
             text.push_str(&format!(
-                ", {announced} {were} being written and {are} made right by a start"
+                ", {announced} {were} being written and {are} repaired at the next start"
             ));
         }
         text.push_str(&format!(

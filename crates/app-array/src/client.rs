@@ -27,17 +27,17 @@ use levelhead_app::{AppError, Show};
 pub fn ask(array: &Path, verb: &Verb) -> Result<Box<dyn Show>, AppError> {
     if *verb == Verb::Status {
         let status: Option<Box<StatusJson>> = converse(array, verb)?;
-        let status = status.ok_or_else(|| AppError::trouble("the array gave no status"))?;
+        let status = status.ok_or_else(|| AppError::trouble("the array returned no status"))?;
         return Ok(Box::new(shown(array, status, Detail::Brief)));
     }
     if let Verb::Scrub { .. } = verb {
         let scrub: Option<ScrubJson> = converse(array, verb)?;
-        let scrub = scrub.ok_or_else(|| AppError::trouble("the array said nothing of a scrub"))?;
+        let scrub = scrub.ok_or_else(|| AppError::trouble("the array returned no scrub status"))?;
         return Ok(Box::new(scrub));
     }
     if *verb == Verb::Damaged {
         let damaged: Option<DamagedJson> = converse(array, verb)?;
-        let damaged = damaged.ok_or_else(|| AppError::trouble("the array gave no list"))?;
+        let damaged = damaged.ok_or_else(|| AppError::trouble("the array returned no list"))?;
         return Ok(Box::new(damaged));
     }
     let verb = verb.clone().made_absolute().map_err(AppError::usage)?;
@@ -49,7 +49,7 @@ pub fn ask(array: &Path, verb: &Verb) -> Result<Box<dyn Show>, AppError> {
 /// How the running array is that is named by its control socket or any of its members, and how well.
 pub fn status(array: &Path, detail: Detail) -> Result<(Box<dyn Show>, Health), AppError> {
     let status: Option<Box<StatusJson>> = converse(array, &Verb::Status)?;
-    let status = status.ok_or_else(|| AppError::trouble("the array gave no status"))?;
+    let status = status.ok_or_else(|| AppError::trouble("the array returned no status"))?;
     let shown = shown(array, status, detail);
     let health = shown.health.clone();
     Ok((Box::new(shown), health))
@@ -147,9 +147,9 @@ impl Conversation {
         match line {
             [] | [b'{', ..] => Ok(()),
             _ if line.starts_with(NBD_GREETING) => Err(AppError::usage(format!(
-                "{path} is a socket for NBD clients and not for control, where an array says how it is"
+                "{path} is a socket for NBD clients, not the control socket of an array"
             ))),
-            _ => Err(AppError::usage(format!("{path} is no control socket of an array"))),
+            _ => Err(AppError::usage(format!("{path} is not the control socket of an array"))),
         }
     }
 
@@ -188,7 +188,7 @@ impl StatusJson {
         let mut health = Health::HEALTHY;
         let away = self.drives.iter().filter(|drive| !drive.is_used());
         let away: Vec<String> =
-            away.map(|drive| format!("drive {} is {}", drive.drive, drive.state)).collect();
+            away.map(|drive| format!("drive {} is {}", drive.drive, drive.in_words())).collect();
         match self.state.as_str() {
             "whole" | "degraded" => away.into_iter().for_each(|fault| health.note(fault)),
             _ => health.fail(away.join(", ")),
@@ -206,7 +206,7 @@ impl StatusJson {
         for DriveJson { drive, silent, refusal, .. } in &self.drives {
             match (refusal, silent) {
                 (Some(why), _) => {
-                    health.note(format!("drive {drive}: its machine refuses its commands: {why}"));
+                    health.note(format!("drive {drive}: its host refuses commands for it: {why}"));
                 }
                 (None, true) => health.note(format!("drive {drive} does not answer")),
                 (None, false) => {}
@@ -258,7 +258,7 @@ impl StatusJson {
             };
             let what = match missed_regions {
                 None => format!("{done:.1} % done"),
-                Some(left) => format!("catching up, {} left", words::counted(*left, "region")),
+                Some(left) => format!("partial resync, {} left", words::counted(*left, "region")),
             };
             lines.push_str(&format!("rebuild: drive {drive}, {what}{how}\n"));
         }
@@ -323,7 +323,7 @@ impl StatusJson {
             self.drives.iter().filter_map(|drive| Some((drive.drive, drive.refusal.as_ref()?)));
         let refused = refused.map(|(drive, why)| {
             format!(
-                "drive {drive}: its machine refuses its commands, and it keeps its place: {why}\n"
+                "drive {drive}: its host refuses commands for it, and it stays in the array: {why}\n"
             )
         });
         failed.chain(refused).collect()
@@ -334,6 +334,16 @@ impl DriveJson {
     /// Whether it holds everything, and the array counts on it.
     fn is_used(&self) -> bool {
         ["present", "copying"].contains(&self.state.as_str())
+    }
+
+    /// Its state in the words of a sentence.
+    fn in_words(&self) -> &str {
+        match self.state.as_str() {
+            "lost" => "failed",
+            "filling" => "being rebuilt",
+            "catching-up" => "being resynced",
+            other => other,
+        }
     }
 
     /// How it is, in a word or two.

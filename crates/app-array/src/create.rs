@@ -69,14 +69,14 @@ impl Show for MadeArray {
     fn text(&self) -> String {
         let Created { spec, uuid, size, drive_size, is_synced, journal, logs, drives } =
             &self.created;
-        let mut text = if self.dry_run { "would make" } else { "made" }.to_owned();
+        let mut text = if self.dry_run { "would create" } else { "created" }.to_owned();
         text.push_str(&format!(" {spec}, {uuid}\nsize: {}\n", size.bytes().short()));
         text.push_str(&format!("data on each drive: {}\n", drive_size.bytes().short()));
         text.push_str(&match journal {
             Some(sectors) => {
                 let of = match logs {
                     Logs::All => "every write is logged",
-                    Logs::Parts => "long writes are announced",
+                    Logs::Parts => "long writes are intent-logged",
                 };
                 let on = match spec.journals() {
                     0 => "each drive".to_owned(),
@@ -107,7 +107,7 @@ impl Show for MadeArray {
         text.push_str(if *is_synced {
             "redundancy: valid\n"
         } else {
-            "redundancy: will be made valid while the array is served\n"
+            "redundancy: initial sync while the array is served\n"
         });
         text
     }

@@ -71,7 +71,7 @@ impl Drives {
         }
         if let Some(drive) = names.iter().find(|name| !is_folder(name)) {
             return Err(AppError::usage(format!(
-                "{drive} is no folder: drives are named, or folders that they lie in, and not both"
+                "{drive} is not a folder: expected drives, or folders that hold drives, not both"
             )));
         }
         Ok(Self::Among { folders: names.into_iter().map(PathBuf::from).collect(), array })
@@ -112,7 +112,7 @@ impl Drives {
             match self.assemble(spares, all) {
                 Ok(assembled) => return Ok(assembled),
                 Err(error) if !is_told => {
-                    tell(&format!("{error}; looking for drives for {patience}"));
+                    tell(&format!("{error}; waiting {patience} for drives"));
                     is_told = true;
                 }
                 Err(_) => {}

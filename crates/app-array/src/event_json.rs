@@ -393,27 +393,31 @@ impl EventJson {
         let Self { event, at_seconds, .. } = self;
         match &self.facts {
             Facts::Standing { drive, .. } if event == "heard" => {
-                format!("drive {drive} heard at {at_seconds:.1} s: it has ended a command again")
+                format!(
+                    "drive {drive} responsive at {at_seconds:.1} s: it has completed a command again"
+                )
             }
             Facts::Standing { drive, reason, .. } if event == "silent" => {
                 let why = reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
                 format!(
-                    "drive {drive} silent at {at_seconds:.1} s: it has had something to do for long and \
-                     ended nothing{why}"
+                    "drive {drive} unresponsive at {at_seconds:.1} s: nothing has completed for long although \
+                     I/O is outstanding{why}"
                 )
             }
             Facts::Standing { drive, samples: 0, .. } => {
                 format!(
-                    "drive {drive} {event} at {at_seconds:.1} s: it has ended no command lately"
+                    "drive {drive} {} at {at_seconds:.1} s: it has completed no command lately",
+                    standing(event)
                 )
             }
             Facts::Standing {
                 drive, median_ms, cohort_median_ms, cohort_mad_ms, samples, ..
             } => {
                 format!(
-                    "drive {drive} {event} at {at_seconds:.1} s: its last {samples} commands took \
+                    "drive {drive} {} at {at_seconds:.1} s: its last {samples} commands took \
                  {median_ms:.1} ms (median), the drives' {cohort_median_ms:.1} ms (deviation \
-                 {cohort_mad_ms:.1} ms)"
+                 {cohort_mad_ms:.1} ms)",
+                    standing(event)
                 )
             }
             Facts::Lost { drive, why, member, reason } => {
@@ -421,7 +425,7 @@ impl EventJson {
                     .as_ref()
                     .map_or(String::new(), |member| format!(", {},", escaped(member)));
                 match (why.as_str(), reason) {
-                    ("by-hand", _) => format!("drive {drive}{name} is lost: an operator wanted it"),
+                    ("by-hand", _) => format!("drive {drive}{name} failed by an operator"),
                     (_, Some(reason)) => format!("drive {drive}{name} has failed: {reason}"),
                     (_, None) => format!("drive {drive}{name} has failed"),
                 }
@@ -429,52 +433,53 @@ impl EventJson {
             Facts::Repaired { drive, first_sector, sectors, fault } => {
                 let fault = match fault.as_str() {
                     "unreadable" => "could not be read",
-                    _ => "held something else than what was written",
+                    _ => "held other data than was written",
                 };
-                let are = words::is_or_are(*sectors);
+                let were = if *sectors == 1 { "was" } else { "were" };
                 let end = match event == "repaired" {
-                    true => format!("and {are} right again"),
-                    false => format!("and still {are} not right"),
+                    true => format!("and {were} repaired"),
+                    false => "and could not be repaired".to_owned(),
                 };
                 let sectors = span(*sectors, *first_sector);
                 format!("{sectors} of drive {drive} {fault} {end}")
             }
             Facts::Checked { drive, first_sector, sectors, promise: _ } => {
-                let (was, hold, are) = match sectors {
-                    1 => ("was", "does not hold", "is"),
-                    _ => ("were", "do not hold", "are"),
+                let (was, hold) = match sectors {
+                    1 => ("was", "does not hold"),
+                    _ => ("were", "do not hold"),
                 };
                 let what = match event.as_str() {
-                    "write-lost" => format!("{was} written and {hold} that"),
-                    "write-torn" => format!("{was} written with others and {hold} that"),
+                    "write-lost" => format!("{hold} the data that was written there"),
+                    "write-torn" => format!("{hold} the data of a write that was stored in part"),
                     "write-unreadable" => format!("{was} written and cannot be read"),
                     "write-mended" => {
-                        format!("{was} not stored, {was} written again, and {are} right now")
+                        format!("{was} not stored, and {was} repaired")
                     }
                     _ => {
-                        format!("{was} not stored, {was} written again, and still {are} not right")
+                        format!("{was} not stored, and could not be repaired")
                     }
                 };
                 let sectors = span(*sectors, *first_sector);
                 format!("{sectors} of drive {drive} {what}")
             }
             Facts::Unlocated { stripe, first_sector } => format!(
-                "what the drives hold of stripe {stripe} at sector {first_sector} does not match, and it \
-                 cannot be told which is wrong: nothing was changed"
+                "stripe {stripe} does not match at sector {first_sector}, and the wrong drive cannot be located: \
+                 nothing was \
+                 changed"
             ),
-            Facts::RecordLost { drive, kept: false } => format!(
-                "drive {drive} does not store the array's records: the array does without it"
-            ),
-            Facts::RecordLost { drive, kept: true } => format!(
-                "drive {drive} does not store the array's records, and the array cannot do without it"
-            ),
+            Facts::RecordLost { drive, kept: false } => {
+                format!("drive {drive} does not store the array's metadata, and was failed")
+            }
+            Facts::RecordLost { drive, kept: true } => {
+                format!("drive {drive} does not store the array's metadata, and the array needs it")
+            }
             Facts::ReadErrors { drive, errors, kept: false } => {
-                let errors = words::counted(*errors, "read");
-                format!("drive {drive} has failed {errors} lately: the array does without it")
+                let errors = words::counted(*errors, "read error");
+                format!("drive {drive} had {errors} lately, and was failed")
             }
             Facts::ReadErrors { drive, errors, kept: true } => format!(
-                "drive {drive} has failed {} lately, and the array cannot do without it",
-                words::counted(*errors, "read")
+                "drive {drive} had {} lately, and the array needs it",
+                words::counted(*errors, "read error")
             ),
             Facts::Scrub(scrub) => scrub.sentence(),
             Facts::Damaged { drive, first_sector, sectors } => {
@@ -485,18 +490,19 @@ impl EventJson {
                 let sectors = span(*sectors, *first_sector);
                 match event == "damaged-read" {
                     true => format!(
-                        "a client wanted what can be had no more: {sectors} of drive {drive} {are} damaged until {they} \
+                        "a client read unrecoverable data: {sectors} of drive {drive} {are} damaged until {they} \
                          written"
                     ),
                     false => format!(
-                        "{sectors} of drive {drive} {are} damaged: neither the drive nor redundancy gives {them}"
+                        "{sectors} of drive {drive} {are} damaged: neither the drive nor redundancy returns {them}"
                     ),
                 }
             }
             Facts::Failed { lost, survives } => format!(
-                "the array has failed: {} {} lost, it survives the loss of {survives}",
+                "the array has failed: {} {} missing or failed, it survives the loss of {}",
                 words::numbered(lost),
-                words::is_or_are(lost.len())
+                words::is_or_are(lost.len()),
+                words::counted(*survives, "drive")
             ),
             Facts::Assembled { absent, forced, unsynced_stripes } => {
                 let mut sentence = "the array is served".to_owned();
@@ -514,72 +520,83 @@ impl EventJson {
                 sentence
             }
             Facts::Resync { synced_stripes, stripes } if event == "resync-stuck" => format!(
-                "redundancy cannot be made valid from stripe {synced_stripes} of {stripes} on: a \
-                 drive is lost, or data there cannot be read"
+                "resync stopped at stripe {synced_stripes} of {stripes}: a drive is missing or failed, or data \
+                 cannot be \
+                 read"
             ),
-            Facts::Resync { synced_stripes, stripes } => format!(
-                "redundancy is being made valid from stripe {synced_stripes} of {stripes} on"
-            ),
+            Facts::Resync { synced_stripes, stripes } => {
+                format!("resync from stripe {synced_stripes} of {stripes} on")
+            }
             Facts::Rebuild { drive, done_stripes, stripes, .. } if event == "rebuild-stopped" => {
                 format!(
-                    "drive {drive} is lost again: {done_stripes} of its {stripes} stripes were filled"
+                    "drive {drive} failed again: {done_stripes} of {stripes} stripes were rebuilt"
                 )
             }
             Facts::Rebuild { drive, missed_regions: Some(left), .. } => {
                 let left = words::counted(*left, "region");
-                format!("drive {drive} is back, and is given the {left} that it has missed")
+                format!("drive {drive} is back: partial resync of {left}")
             }
             Facts::Rebuild { drive, done_stripes, stripes, missed_regions: None } => {
-                format!("drive {drive} is being filled from stripe {done_stripes} of {stripes} on")
+                format!("drive {drive} is rebuilding from stripe {done_stripes} of {stripes} on")
             }
             Facts::Copy { drive, left_regions, regions } if event == "copy-done" => format!(
-                "drive {drive} replaced by the drive that was given a copy of it: {left_regions} of {} left to copy",
+                "drive {drive} replaced by the new drive: {left_regions} of {} left to copy",
                 words::counted(*regions, "region")
             ),
             Facts::Copy { drive, regions, .. } => {
                 let regions = words::counted(*regions, "region");
-                format!("a new drive is given a copy of drive {drive}, {regions}")
+                format!("replacing drive {drive}: {regions} to copy to the new drive")
             }
             Facts::CopyStopped { drive, because, member, reason } => {
                 let why = match because.as_str() {
-                    "failed" => "it did not store what it was given",
-                    "silent" => "it has ended nothing for too long",
-                    "too-slow" => "clients write faster than it takes that",
-                    "ending" => "the array is ending",
-                    _ => "more drives are lost than the array survives",
+                    "failed" => "it did not store what was written to it",
+                    "silent" => "it has completed nothing for too long",
+                    "too-slow" => "clients write faster than it takes the writes",
+                    "ending" => "the array is stopping",
+                    _ => "more drives are missing or failed than the array survives",
                 };
                 let name = member
                     .as_ref()
                     .map_or(String::new(), |member| format!(", {},", escaped(member)));
                 let reason = reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
-                format!(
-                    "the new drive{name} that was given a copy of drive {drive} does not get the place: \
-                     {why}{reason}"
-                )
+                format!("the new drive{name} does not replace drive {drive}: {why}{reason}")
             }
             Facts::Released { drive, member } => {
                 format!("drive {drive}, {}, is closed: other programs can use it", escaped(member))
             }
-            Facts::Rebuilt { drive } => format!("drive {drive} is filled, and counts again"),
+            Facts::Rebuilt { drive } => format!("drive {drive} is rebuilt"),
             Facts::Silent { silent } => format!(
-                "the array was not stopped in good order: {} {} not answer",
+                "the array was not stopped cleanly: {} {} not answer",
                 words::numbered(silent),
                 if silent.len() == 1 { "does" } else { "do" }
             ),
             Facts::Unrecovered { first_sector, sectors } => format!(
-                "{} may hold something older than was written last before the crash: the journal could not give it",
+                "{} may hold older data than was written last before the crash: the journal could not recover it",
                 span(*sectors, *first_sector)
             ),
             Facts::None {} => match event.as_str() {
                 "resync-done" => "all redundancy is valid".to_owned(),
-                "stopped" => "the array was stopped in good order".to_owned(),
+                "stopped" => "the array was stopped cleanly".to_owned(),
                 "stopped-failed" => {
-                    "the array has ended: more drives are lost than it survives".to_owned()
+                    "the array has stopped: more drives are missing or failed than it survives"
+                        .to_owned()
                 }
                 // An array of a later version may tell more than is known here.
                 other => other.to_owned(),
             },
         }
+    }
+}
+
+/// A drive's standing in the words of a sentence, by the name of its event.
+fn standing(event: &str) -> &str {
+    match event {
+        "sat-out" => "avoided",
+        "sat-out-by-hand" => "avoided by an operator",
+        "admitted" => "reinstated",
+        "admitted-by-hand" => "reinstated by an operator",
+        "admitted-in-need" => "reinstated in need",
+        other => other,
     }
 }
 

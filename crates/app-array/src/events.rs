@@ -237,7 +237,7 @@ mod tests {
         on_event(&told(7, Event::Lost { drive: DriveIdx::new(3), why: Why::Failed }));
         on_event(&told(8, Event::Array(ArrayEvent::Stopped(Ending::Clean))));
         assert_eq!(sentences.recv().unwrap(), (Priority::Warning, "drive 3 has failed".to_owned()));
-        let stopped = "the array was stopped in good order".to_owned();
+        let stopped = "the array was stopped cleanly".to_owned();
         assert_eq!(sentences.recv().unwrap(), (Priority::Info, stopped));
         drop(on_event);
         outbox.close();

@@ -123,7 +123,7 @@ fn next(
     }
     match conversation.parse(&line)? {
         Reply::Ok(Some(events)) => Ok(Next::News(events)),
-        Reply::Ok(None) => Err(conversation.blame("the array gave no events")),
+        Reply::Ok(None) => Err(conversation.blame("the array returned no events")),
         Reply::Error(sentence) => Err(AppError::usage(sentence)),
     }
 }

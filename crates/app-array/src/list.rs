@@ -67,7 +67,7 @@ pub fn list(folders: &[PathBuf]) -> Result<Listed, AppError> {
     let folders = if folders.is_empty() { &usual[..] } else { folders };
     if folders == usual && !Path::new(USUAL).is_dir() {
         return Err(AppError::usage(format!(
-            "there is no {USUAL} on this machine: name the folders in which drives are to be looked for"
+            "this machine has no {USUAL}: name the folders to search for drives"
         )));
     }
     let Survey { arrays, damaged, looked_at, closed } = survey(folders).map_err(AppError::usage)?;
@@ -91,7 +91,7 @@ fn health_of(found: &FoundArray) -> Health {
         }
         FoundState::Lost => health.fail(of(format!("{} missing", words::drives_are(away)))),
         FoundState::Unclear => {
-            health.fail(of("what its drives say does not go together".to_owned()));
+            health.fail(of("the superblocks of its drives do not match".to_owned()));
         }
     }
     if found.forced == Forced::Yes {
@@ -130,7 +130,7 @@ impl ArrayJson {
         let how = match (self.in_use, self.stopped_in_order) {
             (true, _) => ", in use",
             (false, true) => "",
-            (false, false) => ", not stopped in good order",
+            (false, false) => ", unclean shutdown",
         };
         let forced = if self.forced { ", forced: some of its data may be wrong" } else { "" };
         let is_apart = self.drives.iter().any(|drive| drive.role == "journal");

@@ -186,7 +186,7 @@ impl VerifyJson {
         let Self { mode, guarantee, writes, verified, waiting, found, mended, .. } = self;
         format!(
             "writes are read back ({mode}, {guarantee}): {verified} of {writes} verified, {waiting} wait, \
-             {found} were not stored as sent, {mended} of them mended"
+             {found} were not stored as sent, {mended} of them repaired"
         )
     }
 }

@@ -94,7 +94,7 @@ const DRIVE_STATES: &[&str] =
     &["present", "copying", "filling", "catching-up", "failed", "lost", "removed", "missing"];
 
 const OF_ARRAY: &[OfArray] = &[
-    OfArray("", Kind::Info, "What the array is.", |status| {
+    OfArray("", Kind::Info, "Layout, policy and version.", |status| {
         vec![(
             vec![
                 ("layout", status.spec.to_string()),
@@ -104,33 +104,38 @@ const OF_ARRAY: &[OfArray] = &[
             Value::Labels,
         )]
     }),
-    OfArray("_state", Kind::StateSet, "Whether it has the drives that it needs.", |status| {
-        let is = match status.state {
-            ArrayState::Whole => "whole",
-            ArrayState::Degraded => "degraded",
-            ArrayState::Failed => "failed",
-        };
-        alone(Value::OneOf { states: STATES, is })
-    }),
+    OfArray(
+        "_state",
+        Kind::StateSet,
+        "Whether all drives are in use, or enough of them.",
+        |status| {
+            let is = match status.state {
+                ArrayState::Whole => "whole",
+                ArrayState::Degraded => "degraded",
+                ArrayState::Failed => "failed",
+            };
+            alone(Value::OneOf { states: STATES, is })
+        },
+    ),
     OfArray(
         "_forced",
         Kind::Gauge,
-        "Whether an operator has ever made it go on where some of its data may be wrong.",
+        "Whether an operator has ever forced it to start with data that may be wrong.",
         |status| alone(flag(status.is_forced)),
     ),
-    OfArray("_size_bytes", Kind::Gauge, "How much it stores.", |status| {
+    OfArray("_size_bytes", Kind::Gauge, "Usable capacity.", |status| {
         alone(Value::Whole(status.size.bytes().get()))
     }),
-    OfArray("_uptime_seconds", Kind::Gauge, "Since it was started.", |status| {
+    OfArray("_uptime_seconds", Kind::Gauge, "Time since the array was started.", |status| {
         alone(Value::Real(status.at.as_nanos() as f64 / 1e9))
     }),
     OfArray(
         "_redundancy_valid_ratio",
         Kind::Gauge,
-        "Share of its stripes whose redundancy is valid.",
+        "Share of the stripes whose redundancy is valid.",
         |status| alone(Value::Real(status.synced.get())),
     ),
-    OfArray("_resync", Kind::StateSet, "What is done about the others.", |status| {
+    OfArray("_resync", Kind::StateSet, "State of the resync of the other stripes.", |status| {
         let is = match status.resync {
             Resync::Idle => "idle",
             Resync::Running => "running",
@@ -141,7 +146,7 @@ const OF_ARRAY: &[OfArray] = &[
     OfArray(
         "_rebuild_left_ratio",
         Kind::Gauge,
-        "Share of its stripes that a new or a returned drive has yet to be given; 0 where there is none.",
+        "Share of the stripes that are left to rebuild; 0 without a rebuild.",
         |status| {
             let left =
                 status.rebuild.map(|rebuild| (rebuild.stripes - rebuild.front, rebuild.stripes));
@@ -151,10 +156,10 @@ const OF_ARRAY: &[OfArray] = &[
     OfArray(
         "_copy_left_ratio",
         Kind::Gauge,
-        "Share of a drive's regions that the one it is copied to lacks; 0 where none is copied.",
+        "Share of a drive's regions that are left to copy to its replacement; 0 without a replacement.",
         |status| alone(share(status.copy.map(|copy| (copy.left, copy.regions)))),
     ),
-    OfArray("_journal", Kind::StateSet, "What its journal does, if it keeps one.", |status| {
+    OfArray("_journal", Kind::StateSet, "State of the journal.", |status| {
         let is = match status.journal {
             None => "none",
             Some(JournalStatus { is_recovering: true, .. }) => "recovering",
@@ -165,40 +170,40 @@ const OF_ARRAY: &[OfArray] = &[
     OfArray(
         "_journal_open_transactions",
         Kind::Gauge,
-        "Transactions of the journal that are not over.",
+        "Transactions of the journal that are not retired.",
         |status| of_journal(status, |journal| journal.open),
     ),
     OfArray(
         "_journal_unplaced_sectors",
         Kind::Gauge,
-        "Sectors that are safe in the journal and not in their places.",
+        "Sectors that are durable in the journal and not yet written back to their home location.",
         |status| of_journal(status, |journal| journal.unplaced),
     ),
-    OfArray("_outstanding_requests", Kind::Gauge, "Requests that clients wait for.", |status| {
+    OfArray("_outstanding_requests", Kind::Gauge, "Client requests in progress.", |status| {
         alone(Value::Whole(status.outstanding.into()))
     }),
     OfArray(
         "_buffer_bytes",
         Kind::Gauge,
-        "Memory of the array's own buffers, beside those of requests.",
+        "Memory of the array's own buffers, without those of requests.",
         |status| alone(Value::Whole(status.buffers.bytes().get())),
     ),
     OfArray(
         "_request_duration_seconds",
         Kind::Histogram,
-        "How long requests took to be answered; a server counts each MiB of a large one.",
+        "Latency of requests; a server counts each MiB of a large one.",
         |status| of_each_operation(status, spread),
     ),
     OfArray(
         "_failed_requests",
         Kind::Counter,
-        "Requests that did not give or store all that they asked for.",
+        "Requests that failed in whole or in part.",
         |status| of_each_operation(status, |answered| Value::Whole(answered.failed)),
     ),
     OfArray(
         "_recent_request_duration_seconds",
         Kind::Summary,
-        "How long the last 4096 requests took.",
+        "Latency of the last 4096 requests.",
         |status| {
             let latency = &status.latency;
             if latency.count == 0 {
@@ -216,7 +221,7 @@ const OF_ARRAY: &[OfArray] = &[
             ))
         },
     ),
-    OfArray("_events", Kind::Counter, "How often each thing has happened.", |status| {
+    OfArray("_events", Kind::Counter, "Events by name.", |status| {
         let others = status.event_counts.keys().copied().filter(|name| !EVENTS.contains(name));
         let count = |name: &'static str| {
             let count = status.event_counts.get(name).copied().unwrap_or_default();
@@ -227,13 +232,13 @@ const OF_ARRAY: &[OfArray] = &[
     OfArray(
         "_cohort_median_seconds",
         Kind::Gauge,
-        "Median of the drives' median times of a command.",
+        "Median of the drives' median command latencies.",
         |status| cohort(status, |first| first.figures.cohort_median),
     ),
     OfArray(
         "_cohort_mad_seconds",
         Kind::Gauge,
-        "Median of the distances of the drives' medians from their median.",
+        "Median absolute deviation of the drives' median command latencies.",
         |status| cohort(status, |first| first.figures.cohort_mad),
     ),
 ];
@@ -244,12 +249,12 @@ fn share(left: Option<(u64, u64)>) -> Value {
 }
 
 const OF_DRIVE: &[OfDrive] = &[
-    OfDrive("_drive", Kind::Info, "What the drive is.", |drive| {
+    OfDrive("_drive", Kind::Info, "Name of the drive and its fast-fail method.", |drive| {
         let fast = drive.fast_fail.as_ref().map(|way| way.path.to_string()).unwrap_or_default();
         let member = drive.name.clone().unwrap_or_default();
         Some((vec![("member", member), ("fast_fail", fast)], Value::Labels))
     }),
-    OfDrive("_drive_state", Kind::StateSet, "Whether the array uses it.", |drive| {
+    OfDrive("_drive_state", Kind::StateSet, "State of the drive in the array.", |drive| {
         let is = match drive.state {
             DriveState::Present => "present",
             DriveState::Copying => "copying",
@@ -265,118 +270,115 @@ const OF_DRIVE: &[OfDrive] = &[
     OfDrive(
         "_drive_sits_out",
         Kind::Gauge,
-        "Whether it is read only where nothing else will do.",
+        "Whether the array avoids reading from the drive.",
         |drive| just(flag(drive.sits_out)),
     ),
     OfDrive(
         "_drive_silent",
         Kind::Gauge,
-        "Whether it has had something to do for long and ended nothing.",
+        "Whether the drive is unresponsive: I/O is outstanding and nothing has completed for long.",
         |drive| just(flag(drive.is_silent)),
     ),
     OfDrive(
         "_drive_queue_length",
         Kind::Gauge,
-        "Commands that wait for it or are inside it.",
+        "Commands queued for the drive or inside it.",
         |drive| just(Value::Whole(drive.queue_len as u64)),
     ),
-    OfDrive("_drive_inflight_commands", Kind::Gauge, "Commands that are inside it.", |drive| {
+    OfDrive("_drive_inflight_commands", Kind::Gauge, "Commands inside the drive.", |drive| {
         just(Value::Whole(drive.inside.into()))
     }),
     OfDrive(
         "_drive_median_seconds",
         Kind::Gauge,
-        "Median time of its last commands, by which it is compared with the others.",
+        "Median latency of the drive's last commands, by which it is compared with its peers.",
         |drive| just(seconds(drive.figures.median)),
     ),
-    OfDrive(
-        "_drive_median_samples",
-        Kind::Gauge,
-        "How many commands that median is of.",
-        |drive| just(Value::Whole(drive.figures.samples.into())),
-    ),
+    OfDrive("_drive_median_samples", Kind::Gauge, "Number of commands in that median.", |drive| {
+        just(Value::Whole(drive.figures.samples.into()))
+    }),
     OfDrive(
         "_drive_reported_commands",
         Kind::Counter,
-        "Reads and writes since it was new, as it says itself.",
+        "Reads and writes over the drive's life, as it reports.",
         |drive| said(drive, |health| health.commands.map(Value::Whole)),
     ),
     OfDrive(
         "_drive_reported_first_pass_failures",
         Kind::Counter,
-        "Sectors whose first pass failed since it was new, as it says itself.",
+        "Sectors whose first pass failed over the drive's life, as it reports.",
         |drive| said(drive, |health| health.first_pass_failures.map(Value::Whole)),
     ),
     OfDrive(
         "_drive_reported_retries",
         Kind::Counter,
-        "Reads that were retried since it was new, as it says itself.",
+        "Reads retried over the drive's life, as it reports.",
         |drive| said(drive, |health| health.retries.map(Value::Whole)),
     ),
     OfDrive(
         "_drive_reported_retry_ratio",
         Kind::Gauge,
-        "Share of the sectors lately read whose first pass failed, as it says itself.",
+        "Share of recently read sectors whose first pass failed, as the drive reports.",
         |drive| said(drive, |health| health.retry_rate.map(|rate| Value::Real(rate.get()))),
     ),
     OfDrive(
         "_drive_reported_retry_seconds",
         Kind::Gauge,
-        "Mean time of a late retry, as it says itself.",
+        "Mean time of a recent retry, as the drive reports.",
         |drive| said(drive, |health| health.retry_latency_mean.map(seconds)),
     ),
     OfDrive(
         "_drive_reported_service_seconds",
         Kind::Gauge,
-        "Mean time of a late command without retries, as it says itself.",
+        "Mean time of a recent command without retries, as the drive reports.",
         |drive| said(drive, |health| health.service_time_mean.map(seconds)),
     ),
     OfDrive(
         "_drive_estimated_arrivals_per_second",
         Kind::Gauge,
-        "Commands a second that come its way, as policies see it.",
+        "Commands per second for the drive, as estimated by policies.",
         |drive| just(Value::Real(drive.view.arrival_rate)),
     ),
     OfDrive(
         "_drive_estimated_queue_length",
         Kind::Gauge,
-        "Commands that wait for it or are inside it, as policies see it.",
+        "Commands queued for the drive or inside it, as estimated by policies.",
         |drive| just(Value::Real(drive.view.queued)),
     ),
     OfDrive(
         "_drive_estimated_removal_ratio",
         Kind::Gauge,
-        "Share of commands that are withdrawn before it begins them, as policies see it.",
+        "Share of commands cancelled before the drive begins them, as estimated by policies.",
         |drive| just(Value::Real(drive.view.removal)),
     ),
     OfDrive(
         "_drive_estimated_service_seconds",
         Kind::Gauge,
-        "Mean time of a command in its mechanics, as policies see it.",
+        "Mean mechanical time of a command, as estimated by policies.",
         |drive| just(Value::Real(drive.view.service_time)),
     ),
     OfDrive(
         "_drive_estimated_pace_seconds",
         Kind::Gauge,
-        "Time of one command lately, as policies see it.",
+        "Recent time of one command, as estimated by policies.",
         |drive| just(Value::Real(drive.view.pace)),
     ),
     OfDrive(
         "_drive_estimated_retry_ratio",
         Kind::Gauge,
-        "Probability that a sector's first pass fails, as policies see it.",
+        "Probability that a sector's first pass fails, as estimated by policies.",
         |drive| just(Value::Real(drive.view.retry_rate)),
     ),
     OfDrive(
         "_drive_estimated_retry_seconds",
         Kind::Gauge,
-        "Mean time of a retry, as policies see it.",
+        "Mean time of a retry, as estimated by policies.",
         |drive| just(Value::Real(drive.view.retry_latency)),
     ),
     OfDrive(
         "_drive_estimated_failure_ratio",
         Kind::Gauge,
-        "Share of sectors that it did not give without retries, as the array has learnt it.",
+        "Share of sectors that the drive did not return without retries, as measured by the array.",
         |drive| just(Value::Real(drive.view.failure_rate)),
     ),
 ];
@@ -436,8 +438,7 @@ struct Scrape<'a> {
 
 impl Scrape<'_> {
     fn families(&self) -> Vec<Family> {
-        let help =
-            "Whether the array has said in time how it is: if not, nothing else of it is shown.";
+        let help = "Whether the array answered in time; if not, no other metric of it is shown.";
         let up = Family::new(format!("{PREFIX}_up"), Kind::Gauge, help);
         let mut families = vec![up.with(self.own(Vec::new()), flag(self.status.is_some()))];
         families.extend(OF_ARRAY.iter().map(|metric| self.of_array(metric)));
@@ -537,7 +538,7 @@ fn nbd(uuid: &str, traffic: &levelhead_nbd::Traffic) -> [Family; 5] {
             "NBD connections that were dropped in the handshake for newer ones.",
             dropped,
         ),
-        ("requests", Kind::Counter, "NBD requests that have come, good or not.", requests),
+        ("requests", Kind::Counter, "NBD requests received, valid or not.", requests),
     ]
     .map(|(name, kind, help, value)| {
         let labels = vec![("array", uuid.to_owned())];

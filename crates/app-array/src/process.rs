@@ -6,11 +6,15 @@ use levelhead_metrics::{Family, Kind, Value};
 
 const HELP: [(&str, Kind, &str); 6] = [
     ("process_cpu_seconds", Kind::Counter, "Processor time that the program has used."),
-    ("process_resident_memory_bytes", Kind::Gauge, "Memory of the program that is in RAM."),
-    ("process_virtual_memory_bytes", Kind::Gauge, "Addresses that the program has taken."),
-    ("process_open_fds", Kind::Gauge, "Files and sockets that the program has open."),
+    ("process_resident_memory_bytes", Kind::Gauge, "Resident memory of the program."),
+    ("process_virtual_memory_bytes", Kind::Gauge, "Virtual memory of the program."),
+    ("process_open_fds", Kind::Gauge, "Open files and sockets of the program."),
     ("process_threads", Kind::Gauge, "Threads of the program."),
-    ("process_start_time_seconds", Kind::Gauge, "When the program was started, since 1970."),
+    (
+        "process_start_time_seconds",
+        Kind::Gauge,
+        "Start time of the program, in seconds since 1970.",
+    ),
 ];
 
 /// What could be found out.

@@ -133,7 +133,7 @@ impl Show for SalvagedArray {
             text.push_str(&format!("left out: {}\n", left.reason));
         }
         for OldJson { drive, member } in &self.old {
-            text.push_str(&format!("asked for what nothing else gives: {member}, drive {drive}\n"));
+            text.push_str(&format!("read where no other copy exists: {member}, drive {drive}\n"));
         }
         let SectorsJson { read, journal, computed, doubtful, old, lost } = self.sectors;
         let counts = [read, journal, computed, doubtful, old, lost];

@@ -47,7 +47,7 @@ impl ScrubJson {
         }
         format!(
             "{far}; repaired {} that could not be read and {wrong} that {} wrong, {unrepaired} could not be repaired; {} \
-             not match and cannot be told apart",
+             not match and cannot be located",
             words::counted(*unreadable, "sector"),
             if *wrong == 1 { "was" } else { "were" },
             match unlocated {

@@ -87,7 +87,7 @@ pub(super) fn kernel(asked: Option<Kernel>) -> Result<Kernel, AppError> {
 /// What `--kernel help` says: which kernels there are, which this processor has, and which ways of them
 /// were the fastest here just now.
 pub fn kernel_help() -> String {
-    let mut text = String::from("Kernels, the slowest first; all give the same bytes:\n");
+    let mut text = String::from("Kernels, the slowest first; all return the same bytes:\n");
     for kernel in Kernel::ALL {
         let here = match kernel.is_available() {
             true => "",
@@ -136,7 +136,7 @@ impl Show for Serving {
             text.push_str(&format!("metrics: {metrics}\n"));
         }
         remarks.iter().for_each(|remark| text.push_str(&format!("{remark}\n")));
-        text.push_str("Ctrl-C stops it in good order");
+        text.push_str("Ctrl-C stops it cleanly");
         text
     }
 

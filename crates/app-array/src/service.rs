@@ -188,8 +188,8 @@ fn sentence(status: &Status) -> String {
     };
     for (what, drives) in [
         ("without", those(|drive| !drive.state.is_used())),
-        ("silent:", those(|drive| drive.is_silent)),
-        ("sitting out:", those(|drive| drive.sits_out && !drive.is_silent)),
+        ("unresponsive:", those(|drive| drive.is_silent)),
+        ("avoided:", those(|drive| drive.sits_out && !drive.is_silent)),
     ] {
         if !drives.is_empty() {
             sentence.push_str(&format!(", {what} {}", words::drives(drives)));

@@ -61,7 +61,7 @@ impl Surroundings {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => {
-                let sentence = format!("cannot make {name} for the control socket: {error}");
+                let sentence = format!("cannot create {name} for the control socket: {error}");
                 return Err(AppError::usage(format!("{sentence}; --control names another place")));
             }
         }

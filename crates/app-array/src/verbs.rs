@@ -138,49 +138,41 @@ pub enum Make {
 pub const OFFERS: [Offer; 9] = [
     Offer {
         name: "fail",
-        help: "Make a running array do without a drive",
+        help: "Fail a drive of a running array: the array does not use it any more",
         make: Make::OfDrive(|drive| Verb::Fail { drive }),
     },
     Offer {
         name: "remove",
-        help: "Remove a failed drive from its slot in a running array, and close it",
+        help: "Remove a failed drive from its slot, and close it",
         make: Make::OfDrive(|drive| Verb::Remove { drive }),
     },
     Offer {
         name: "sit-out",
-        help: "Make a running array read a drive only where nothing else will do",
+        help: "Avoid reading from a drive (admit undoes this)",
         make: Make::OfDrive(|drive| Verb::SitOut { drive }),
     },
     Offer {
         name: "admit",
-        help: "Make a running array read a drive again that sits out",
+        help: "Read from an avoided drive again",
         make: Make::OfDrive(|drive| Verb::Admit { drive }),
     },
     Offer {
         name: "replace",
-        help: "Make a running array put a new drive into the place of another one",
+        help: "Replace a drive, failed or not, with a new one",
         make: Make::Replace,
     },
     Offer {
         name: "add-spare",
-        help: "Give a running array a drive that steps in when another one is lost",
+        help: "Add a spare, which replaces the next drive that fails",
         make: Make::AddSpare,
     },
-    Offer {
-        name: "remove-spare",
-        help: "Make a running array let go of a spare",
-        make: Make::RemoveSpare,
-    },
+    Offer { name: "remove-spare", help: "Remove a spare", make: Make::RemoveSpare },
     Offer {
         name: "rebuild",
-        help: "Say how a running array rebuilds: at which rate at least, or not for now",
+        help: "Set the minimum rebuild rate, or pause and resume rebuilding",
         make: Make::Rebuild,
     },
-    Offer {
-        name: "stop",
-        help: "Stop a running array in good order",
-        make: Make::Alone(Verb::Stop),
-    },
+    Offer { name: "stop", help: "Stop a running array cleanly", make: Make::Alone(Verb::Stop) },
 ];
 
 impl Verb {
@@ -282,27 +274,25 @@ impl Verb {
             Self::Status | Self::Damaged | Self::Scrub { .. } | Self::Events { .. } => {
                 "the array has answered".to_owned()
             }
-            Self::Fail { drive } => format!("the array does without drive {drive}"),
+            Self::Fail { drive } => format!("drive {drive} failed by an operator"),
             Self::Remove { drive } => format!("drive {drive} is removed"),
             Self::SitOut { drive } => {
-                format!("the array reads drive {drive} only where nothing else will do")
+                format!("the array avoids reading from drive {drive}")
             }
-            Self::Admit { drive } => format!("the array reads drive {drive} again"),
+            Self::Admit { drive } => format!("the array reads from drive {drive} again"),
             Self::Replace { drive, device, .. } => {
-                format!(
-                    "{device} is given what drive {drive} is to hold, and stands in its place: array status says how far it is"
-                )
+                format!("replacing drive {drive} with {device}: see array status for progress")
             }
-            Self::AddSpare { device, .. } => format!("{device} waits for a drive to be lost"),
-            Self::RemoveSpare { device } => format!("{device} is no spare any more"),
-            Self::Rebuild { pause: true, .. } => "nothing is rebuilt for now".to_owned(),
-            Self::Rebuild { min_rate: None, .. } => "rebuilds go on".to_owned(),
+            Self::AddSpare { device, .. } => format!("{device} is a spare"),
+            Self::RemoveSpare { device } => format!("{device} is not a spare any more"),
+            Self::Rebuild { pause: true, .. } => "rebuilding is paused".to_owned(),
+            Self::Rebuild { min_rate: None, .. } => "rebuilding continues".to_owned(),
             Self::Rebuild { min_rate: Some(0), .. } => {
-                "rebuilds go on, at whatever rate clients leave".to_owned()
+                "rebuilding continues, at the rate that clients leave".to_owned()
             }
             Self::Rebuild { min_rate: Some(rate), .. } => {
                 let rate = Bytes::new(*rate);
-                format!("rebuilds go on, at {rate} a second at least")
+                format!("rebuilding continues, at {rate} a second at least")
             }
             Self::Stop => "the array has stopped".to_owned(),
         }
@@ -338,7 +328,7 @@ fn take(force: bool) -> Take {
 /// A number that a drive may have.
 fn known(drive: u8) -> Result<DriveIdx, String> {
     if drive >= DriveIdx::MAX {
-        return Err(format!("there is no drive {drive}"));
+        return Err(format!("drive {drive} does not exist"));
     }
     Ok(DriveIdx::new(drive))
 }
@@ -400,7 +390,7 @@ mod tests {
         assert!(serde_json::from_value::<Verb>(verb).is_err());
         assert_eq!(
             known(DriveIdx::MAX).unwrap_err(),
-            format!("there is no drive {}", DriveIdx::MAX)
+            format!("drive {} does not exist", DriveIdx::MAX)
         );
         assert!(known(DriveIdx::MAX - 1).is_ok());
     }

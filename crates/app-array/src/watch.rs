@@ -118,7 +118,7 @@ fn look(conversation: &mut Conversation, stop: &Stop) -> Result<Looked, AppError
     }
     match conversation.parse(&line)? {
         Reply::Ok(Some(status)) => Ok(Looked::Is(status)),
-        Reply::Ok(None) => Err(conversation.blame("the array gave no status")),
+        Reply::Ok(None) => Err(conversation.blame("the array returned no status")),
         Reply::Error(sentence) => Ok(Looked::Refused(sentence)),
     }
 }

@@ -159,7 +159,7 @@ pub(super) fn sentences(assembled: &Assembled) -> Vec<String> {
         ));
     }
     for (drive, member) in returning {
-        sentences.push(format!("drive {drive} is back, {member}, and is given what it has missed"));
+        sentences.push(format!("drive {drive} is back, {member}: partial resync"));
     }
     for left in assembled.left_out() {
         sentences.push(format!("left out: {}", left.sentence));
@@ -167,21 +167,19 @@ pub(super) fn sentences(assembled: &Assembled) -> Vec<String> {
     sentences.extend(assembled.short_of_room());
     if !assembled.is_recorded() {
         sentences.push(
-            "what the array recorded last is on too few of its drives: it is recorded on all of them first"
+            "the latest superblock is on too few drives: it is written to all of them first"
                 .to_owned(),
         );
     }
     if assembled.recovery() == Recovery::Journal {
-        sentences.push(
-            "the array was not stopped in good order: what is in its journal goes to its place first"
-                .to_owned(),
-        );
+        sentences.push("unclean shutdown: the journal is written back first".to_owned());
     }
     let (synced, stripes) = assembled.synced();
     if synced < stripes {
         let unsynced = stripes - synced;
-        sentences
-            .push(format!("redundancy of {unsynced} of {stripes} stripes is being made valid"));
+        sentences.push(format!(
+            "resync: redundancy of {unsynced} of {stripes} stripes is not valid yet"
+        ));
     }
     sentences
 }

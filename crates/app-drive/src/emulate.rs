@@ -78,7 +78,7 @@ impl fmt::Display for Verified {
         write!(
             f,
             "{writes} writes: {verified} read back, {superseded} overwritten before, {unverified} given up, \
-             {waiting} waiting; {found} were not what was written, {mended} of them mended"
+             {waiting} waiting; {found} were not what was written, {mended} of them repaired"
         )
     }
 }
@@ -98,7 +98,7 @@ pub fn emulate(
     if !member.is_emulated() {
         let text = &ask.member;
         return Err(AppError::usage(format!(
-            "'{text}' is no emulated drive: expected emu:PATH?KEY=VALUE&.., as in \
+            "'{text}' is not an emulated drive: expected emu:PATH?KEY=VALUE&.., as in \
              emu:a.img?profile=nearline-2tb&size=1GiB"
         )));
     }

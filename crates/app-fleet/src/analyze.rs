@@ -109,7 +109,7 @@ pub fn reduce(ask: &Reduce, progress: &dyn Progress) -> Result<Analyzed, AppErro
         added.map_err(|error| AppError::usage(format!("{}: {error}", path.display())))?;
         task.reach(done as u64 + 1);
     }
-    let summary = merged.ok_or_else(|| AppError::usage("there is no summary to read"))?;
+    let summary = merged.ok_or_else(|| AppError::usage("expected a summary, got none"))?;
     if let Some(out) = &ask.out {
         let bytes = summary.to_bytes();
         files::write_whole(out, |file| file.write_all(&bytes))?;

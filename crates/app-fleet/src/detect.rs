@@ -112,7 +112,7 @@ fn read_sources(files: &[PathBuf], progress: &dyn Progress) -> Result<Vec<Source
     for (number, path) in files.iter().enumerate() {
         let recordings = read_recordings(path).map_err(wrong)?;
         if recordings.iter().all(|recording| recording.windows.is_empty()) {
-            return Err(AppError::usage(format!("{}: there are no samples", path.display())));
+            return Err(AppError::usage(format!("{}: expected samples, got none", path.display())));
         }
         let name = stem(path);
         let is_whole = path.is_dir() || path.extension().is_some_and(|ending| ending == "parquet");

@@ -45,7 +45,7 @@ pub fn generate(ask: &Generate, progress: &dyn Progress) -> Result<(), AppError>
         [("groups", group_count, GROUPS_MAX), ("hours", hour_count, HOURS_MAX)]
     {
         if !(1..=most).contains(&count) {
-            return Err(AppError::usage(format!("{count} {what}: there are 1 to {most}")));
+            return Err(AppError::usage(format!("{count} {what}: expected 1 to {most}")));
         }
     }
     let task = progress.begin("hours", hour_count as u64);
@@ -190,7 +190,7 @@ fn check(options: &GroupsOptions) -> Result<(), AppError> {
     for (what, count, limit) in limits {
         if !limit.contains(&count) {
             let (least, most) = (limit.start(), limit.end());
-            return Err(AppError::usage(format!("{count} {what}: there are {least} to {most}")));
+            return Err(AppError::usage(format!("{count} {what}: expected {least} to {most}")));
         }
     }
     let shares = [

@@ -49,7 +49,7 @@ pub fn query(name: &str) -> Result<Query, AppError> {
     let known = QUERIES.into_iter().find(|query| query.name == name);
     known.ok_or_else(|| {
         let names = QUERIES.map(|query| query.name).join(", ");
-        AppError::usage(format!("there is no query '{name}': there are {names}"))
+        AppError::usage(format!("'{name}' is not a query: expected one of {names}"))
     })
 }
 

@@ -46,7 +46,7 @@ pub struct Summarise {
 pub(super) fn summarise(ask: &Summarise, progress: &dyn Progress) -> Result<Summary, AppError> {
     if !(1..=THREADS_MAX).contains(&ask.threads) {
         let threads = ask.threads;
-        return Err(AppError::usage(format!("{threads} threads: there are 1 to {THREADS_MAX}")));
+        return Err(AppError::usage(format!("expected 1 to {THREADS_MAX} threads, got {threads}")));
     }
     let sources = open_all(&ask.files)?;
     let parts = parts_of(&sources, ask.threads);
@@ -237,7 +237,7 @@ struct Source<'a> {
 
 fn open_all(files: &[PathBuf]) -> Result<Vec<Source<'_>>, AppError> {
     if files.is_empty() {
-        return Err(AppError::usage("there is no file to read"));
+        return Err(AppError::usage("expected a file, got none"));
     }
     let mut sources = Vec::with_capacity(files.len());
     check_are_apart(files, &[])?;

@@ -170,7 +170,7 @@ impl Show for FilesystemCheck {
     fn text(&self) -> String {
         let Self { target, depth, report } = self;
         let Some(report) = report else {
-            return format!("{target}: it was stopped in order and is not looked at\n");
+            return format!("{target}: it was stopped cleanly and is not checked\n");
         };
         let mut text = String::new();
         for listed in &report.listed {

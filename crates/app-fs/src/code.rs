@@ -83,7 +83,8 @@ pub fn choose(wish: CodeWish, redundancy: Redundancy) -> Result<Chosen, AppError
     let (redundant_max, length_max) = (Ladder::RUNGS_MAX, Ladder::LENGTH_MAX);
     let ladder = ladder.ok_or_else(|| {
         AppError::usage(format!(
-            "{code} is no code for files: REDUNDANT is from 1 to {redundant_max}, and both together are at most {length_max}"
+            "{code} is not a code for files: REDUNDANT is from 1 to {redundant_max}, and both together are at \
+             most {length_max}"
         ))
     })?;
     Ok(Chosen { code, ladder, failure_rate })
@@ -190,7 +191,10 @@ mod tests {
         for text in ["0,10", "65,100", "9,1015", "9,60000"] {
             for redundancy in [Redundancy::ByLength, Redundancy::Fixed] {
                 let refused = choose(code(text), redundancy).unwrap_err().to_string();
-                assert!(refused.starts_with(&format!("{text} is no code for files")), "{refused}");
+                assert!(
+                    refused.starts_with(&format!("{text} is not a code for files")),
+                    "{refused}"
+                );
             }
         }
         let wish = CodeWish::Least { failure_rate: 1.0, length: 255 };

@@ -88,7 +88,7 @@ pub fn damage_filesystem(
     let survey = survey(&mut device, Kernel::best()).map_err(|why| refused(&name, why))?;
     if !survey.superblock.is_clean {
         return Err(AppError::usage(format!(
-            "{name} was not stopped in order: what its journal has would undo the damage; mount and unmount it first"
+            "{name} was not stopped cleanly: what its journal has would undo the damage; mount and unmount it first"
         )));
     }
     let mut rng = Streams::new(ask.seed).stream("damage");

@@ -113,7 +113,7 @@ impl MountOptions {
             Some(_) | None => {
                 let names = Flags::NAMES;
                 return Err(format!(
-                    "'{option}' is no option of a mount: expected {names}, cache=SIZE, kind=KIND or writeback"
+                    "'{option}' is not an option of a mount: expected {names}, cache=SIZE, kind=KIND or writeback"
                 ));
             }
         }
@@ -237,7 +237,7 @@ pub fn mount(ask: &Mount, stop: &Stop, hooks: MountHooks<'_>) -> Result<(), AppE
             )))
         }
         Served::Broken(message) => Err(AppError::trouble(format!(
-            "{name} was not brought in order, the next mount does that: {message}"
+            "{name} was not stopped cleanly, the next mount repairs it: {message}"
         ))),
     }
 }
@@ -279,7 +279,7 @@ fn sentence(name: &str, event: Event) -> String {
             )
         }
         Event::Unwritable { lba } => {
-            format!("{name}: sector {} cannot be written: it is done without", lba.get())
+            format!("{name}: sector {} cannot be written: it is not used any more", lba.get())
         }
         Event::ReadOnly { failure } => {
             format!("{name} is read-only from now on: {failure}")
@@ -334,7 +334,9 @@ mod tests {
     #[test]
     fn options_that_do_not_exist_are_refused_by_name() {
         let refused = |text: &str| MountOptions::DEFAULT.with(text).unwrap_err();
-        assert!(refused("rw,fast").starts_with("'fast' is no option of a mount: expected ro, rw,"));
+        assert!(
+            refused("rw,fast").starts_with("'fast' is not an option of a mount: expected ro, rw,")
+        );
         assert!(refused("cache=much").starts_with("'cache=much': "));
         assert_eq!(refused("cache=1MiB"), "'cache=1MiB': a cache has at least 4MiB");
         assert_eq!(refused("kind=z"), "'kind=z': a kind is auto, a, b or mutable");

@@ -53,7 +53,7 @@ fn mounted_status(directory: &Path) -> Result<FilesystemStatus, AppError> {
     let room = rustix::fs::statvfs(directory).map_err(|errno| blame(errno.into()))?;
     let Some(status) = read_status(directory).map_err(blame)? else {
         return Err(AppError::trouble(format!(
-            "{shown}: the program that answers gives no status"
+            "{shown}: the program that answers returns no status"
         )));
     };
     let damaged = match status.files_damaged {

@@ -122,7 +122,7 @@ fn not_stored(
 fn wait(lock: &std::io::Result<File>, source: &Path) -> Result<(), AppError> {
     let failed = |error: &std::io::Error| {
         Err(AppError::trouble(format!(
-            "it is unmounted, but it cannot be told when everything is on {}: {error}",
+            "it is unmounted, but it is unknown when everything is on {}: {error}",
             source.display()
         )))
     };

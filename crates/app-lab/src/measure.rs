@@ -155,7 +155,7 @@ pub fn measure_drive(
     let text = measured.to_toml(&name_of(path));
     if let Err(error) = Profile::parse(&text) {
         let name = &ask.drive;
-        return Err(AppError::trouble(format!("{name} measures like no disk there is: {error}")));
+        return Err(AppError::trouble(format!("{name} does not measure like a disk: {error}")));
     }
     files::write_whole(path, |out| out.write_all(text.as_bytes()))?;
     let (drive, output) = (ask.drive.clone(), path.clone());
@@ -223,7 +223,7 @@ fn run(
             Err(RecvTimeoutError::Timeout) if heard.elapsed() > SILENCE_MAX => {
                 let seconds = SILENCE_MAX.as_secs();
                 return Err(AppError::trouble(format!(
-                    "{name}: no read has ended for {seconds} s, so that no profile was written"
+                    "{name}: no read has completed for {seconds} s, so that no profile was written"
                 )));
             }
             Err(RecvTimeoutError::Timeout) => {}

@@ -232,7 +232,7 @@ impl Modelled {
     fn facts(&self) -> [(&'static str, String); 8] {
         let profile = &self.profile;
         [
-            ("make", profile.name().to_owned()),
+            ("model", profile.name().to_owned()),
             ("size", size(profile)),
             ("revolutions a minute", profile.rpm().to_string()),
             ("one revolution", format!("{:.3} ms", profile.rotation().as_millis_f64())),
@@ -404,7 +404,7 @@ impl Show for Modelled {
 impl Show for Makes {
     fn text(&self) -> String {
         let names = ["size", "rpm", "heads"];
-        let columns = std::iter::once(Column::left("make")).chain(names.map(Column::right));
+        let columns = std::iter::once(Column::left("model")).chain(names.map(Column::right));
         let mut table = Table::new(columns);
         for profile in &self.0 {
             let (rpm, heads) = (profile.rpm().to_string(), profile.heads().to_string());

@@ -53,7 +53,7 @@ pub struct ReplayFiles {
 /// There is none.
 pub fn file_kind(name: &str) -> Result<FileKind, String> {
     let kind = FileKind::ALL.into_iter().find(|kind| kind.name() == name);
-    kind.ok_or_else(|| format!("'{name}' is no kind of file: expected auto, a, b or mutable"))
+    kind.ok_or_else(|| format!("'{name}' is not a kind of file: expected auto, a, b or mutable"))
 }
 
 /// What the list took, with and without the code.

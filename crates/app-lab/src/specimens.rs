@@ -21,7 +21,7 @@ pub struct Specimen {
 
 impl Specimen {
     fn new(name: &str, page: Page) -> Self {
-        let lead = "The numbers of this page are made up: it shows how such a page looks, and nothing \
+        let lead = "The numbers of this page are synthetic: it shows how such a page looks, and nothing \
                     was measured for it.";
         Self { name: name.to_owned(), html: page.lead(lead).to_html() }
     }

@@ -95,7 +95,7 @@ pub(super) fn open_state(path: &Path) -> Result<State, AppError> {
             let aside = with_suffix(path, ".damaged");
             fs::rename(path, &aside).map_err(cannot)?;
             let note = format!(
-                "{}: {why}; it is kept as {}, and the watch starts anew",
+                "{}: {why}; it is kept as {}, and the watch starts from scratch",
                 path.display(),
                 aside.display()
             );
@@ -190,5 +190,5 @@ pub(super) fn check_record(path: &Path) -> Result<(), AppError> {
     if first.is_empty() || first.trim_end() == HEADER {
         return Ok(());
     }
-    Err(of(path, format!("it is no record: its first line is not '{HEADER}'")))
+    Err(of(path, format!("it is not a record: its first line is not '{HEADER}'")))
 }

@@ -48,14 +48,16 @@ fn of_watch(shown: &Shown, age: Option<Duration>) -> Vec<Family> {
 }
 
 fn of_verdicts(verdicts: &[DriveVerdict]) -> [Family; 5] {
-    let mut info =
-        Family::new("levelhead_drive_group", Kind::Info, "Which drives belong together.");
+    let mut info = Family::new(
+        "levelhead_drive_group",
+        Kind::Info,
+        "Groups of drives that are compared with each other.",
+    );
     let mut ratio = gauge(
         "levelhead_drive_slowdown_ratio",
-        "Latency of a drive over the median of its peers' of late; absent if it is of long ago.",
+        "Recent latency of a drive over the median of its peers; absent without recent data.",
     );
-    let mut state =
-        Family::new("levelhead_drive_state", Kind::StateSet, "What a drive is found to be.");
+    let mut state = Family::new("levelhead_drive_state", Kind::StateSet, "Verdict on a drive.");
     let mut slow = Family::new(
         "levelhead_drive_slow_seconds",
         Kind::Counter,
@@ -113,11 +115,11 @@ fn of_audits(audits: &[DriveAudit]) -> [Family; 3] {
     );
     let mut timer = gauge(
         "levelhead_drive_command_timeout_seconds",
-        "After how long the kernel gives up a command.",
+        "Time after which the kernel aborts a command.",
     );
     let mut findings = gauge(
         "levelhead_drive_audit_findings",
-        "What of a drive's error recovery does not suit the redundancy behind it.",
+        "Findings about a drive's error recovery that do not suit its redundancy.",
     );
     let mut seen = BTreeSet::new();
     for audit in audits {

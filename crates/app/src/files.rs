@@ -91,7 +91,10 @@ pub fn check_can_be_read_again(path: &Path) -> Result<(), AppError> {
     if kind.is_file() || kind.is_dir() {
         return Ok(());
     }
-    Err(AppError::usage(format!("{} is no file: it is read more than once", path.display())))
+    Err(AppError::usage(format!(
+        "{} is not a regular file: it is read more than once",
+        path.display()
+    )))
 }
 
 /// Opens a file for reading, with a sentence if that fails.

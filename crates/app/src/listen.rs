@@ -75,7 +75,7 @@ impl FromStr for ExportName {
             None => (text, Access::ReadWrite),
             Some((name, "ro")) => (name, Access::ReadOnly),
             Some(_) => {
-                return Err(format!("'{text}' is no export: expected NAME or NAME,ro"));
+                return Err(format!("'{text}' is not an export: expected NAME or NAME,ro"));
             }
         };
         Ok(Self { name: name.to_owned(), access })
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(parse("a,ro"), export("a", Access::ReadOnly));
         assert_eq!(parse(",ro"), export("", Access::ReadOnly));
         for text in ["a,b", "a,", "a,rw", "a,ro,x"] {
-            let expected = format!("'{text}' is no export: expected NAME or NAME,ro");
+            let expected = format!("'{text}' is not an export: expected NAME or NAME,ro");
             assert_eq!(parse(text), Err(expected));
         }
     }

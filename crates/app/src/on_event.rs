@@ -31,8 +31,8 @@ pub fn check(program: &Path) -> Result<(), AppError> {
     match found.iter().any(|&is_executable| is_executable) {
         true => Ok(()),
         false if program.as_os_str() == OsStr::new("") => says("it names no program"),
-        false if found.is_empty() && has_folder => says("there is no such program"),
-        false if found.is_empty() => says("there is no such program in the folders of PATH"),
+        false if found.is_empty() && has_folder => says("no such program"),
+        false if found.is_empty() => says("no such program in the folders of PATH"),
         false => says("the file may not be executed"),
     }
 }

@@ -45,58 +45,61 @@ counters! {
     /// What an array has done since it was started.
     Counters:
     requests, "requests", "Requests that were answered; a server counts each MiB of a large one.";
-    subrequests, "commands", "Commands put into the drives' queues for requests.";
-    removed, "commands", "Those of them that were withdrawn before a drive had them.";
-    redispatched, "commands", "Those of them that asked again, with retries, after a first pass failed.";
+    subrequests, "commands", "Per-drive commands that were queued for requests.";
+    removed, "commands", "Per-drive commands cancelled before they were sent to a drive.";
+    redispatched, "commands", "Per-drive commands sent again, with retries, after a first pass failed.";
     decoded, "codewords", "Codewords of which a part was computed from redundancy.";
-    held, "requests", "Answers that waited until the loss of a drive was safely recorded.";
-    ledger_entries, "entries", "Changes of what the drives say of the array, each written to all of them.";
-    damaged_reads, "sectors", "Sectors that clients wanted and did not get because they are on the list of damaged sectors.";
-    scrubbed_stripes, "stripes", "Stripes of which a scrub has read and compared everything.";
-    repaired_unreadable, "sectors", "Sectors that a drive did not give, and does after they were written anew.";
-    repaired_wrong, "sectors", "Sectors that held something else than what was written, and were written anew.";
-    unrepaired_sectors, "sectors", "Sectors of either kind that could not be repaired.";
-    unlocated_codewords, "codewords", "Codewords that do not match, and of which it cannot be told what is wrong.";
-    journal_records, "records", "Records of transactions that were put onto the drives' rings.";
-    journal_hints, "records", "Records that were put onto other rings than that of the drive they are for.";
-    journal_intents, "transactions", "Transactions of whole codewords that were announced on the rings and not logged.";
-    journal_logged_again, "transactions", "Transactions that were announced and logged after all, because a drive hindered.";
-    journal_marks, "records", "Records without a transaction, which only say how far the journal is.";
-    journal_appends, "commands", "Commands that put records onto a ring, one or more at a time.";
-    journal_places, "commands", "Commands that wrote in place what the journal held.";
-    journal_flushes, "commands", "Flushes of a drive that made such writes safe.";
-    journal_unrecovered, "sectors", "Sectors of drives whose last content a start after a crash could not bring back.";
-    missed_writes, "commands", "Sectors that were written to the maps of what drives have missed.";
-    rebuild_reads, "commands", "Reads from which a rebuild computed what a new drive is to hold.";
-    rebuild_writes, "commands", "Writes that filled a new drive.";
-    rebuild_damaged, "sectors", "Sectors that a rebuild has put onto the list of damaged sectors.";
-    copy_reads, "commands", "Reads of a drive that is there, for the new one that is given a copy of it.";
-    copy_writes, "commands", "Writes that gave a new drive what was read so.";
-    copy_twins, "commands", "Writes that went to a drive and to the new one that has a copy of it.";
-    verify_reads, "commands", "Reads of sectors that were written, to see whether they were stored.";
-    verify_writes, "commands", "Writes that mended what those reads found not stored.";
-    verify_beside, "sectors", "Redundant sectors that counted what a drive had instead of what was written there, written again when that was mended.";
-    verify_recalled, "writes", "Flawed writes that were mended with what a ring of the journal still had of them.";
-    verify_records, "records", "Records of the array on its drives that were not stored, and were written again.";
-    verify_found, "writes", "Writes of which some sectors were not stored, or not as they were sent.";
-    verify_mended, "writes", "Those of them that were written again, read again, and found right, and of which no flaw is left that could not be mended.";
+    held, "requests", "Answers that waited until the failure of a drive was durably recorded.";
+    ledger_entries, "entries", "Updates of the superblocks, each written to all drives.";
+    damaged_reads, "sectors", "Sectors that clients asked for and did not get because they are on the bad-sector \
+        list.";
+    scrubbed_stripes, "stripes", "Stripes that a scrub has read and compared.";
+    repaired_unreadable, "sectors", "Unreadable sectors that were repaired: written again, and read back.";
+    repaired_wrong, "sectors", "Sectors that held other data than was written, and were repaired.";
+    unrepaired_sectors, "sectors", "Sectors that could not be repaired.";
+    unlocated_codewords, "codewords", "Codewords that do not match, and whose wrong sector cannot be located.";
+    journal_records, "records", "Transaction records written to the journal rings.";
+    journal_hints, "records", "Records written to another drive's ring than the one they are for.";
+    journal_intents, "transactions", "Intent-logged transactions: whole codewords whose data was not journaled.";
+    journal_logged_again, "transactions", "Intent-logged transactions that were journaled after all, because a \
+        drive lagged.";
+    journal_marks, "records", "Records without a transaction, which only advance the journal.";
+    journal_appends, "commands", "Commands that wrote records to a ring, one or more at a time.";
+    journal_places, "commands", "Commands that wrote journaled data back to its home location.";
+    journal_flushes, "commands", "Flushes of a drive that made such writes durable.";
+    journal_unrecovered, "sectors", "Sectors whose last contents could not be recovered at a start after a crash.";
+    missed_writes, "commands", "Sectors written to the dirty-region bitmaps.";
+    rebuild_reads, "commands", "Reads for a rebuild.";
+    rebuild_writes, "commands", "Writes of a rebuild to a new drive.";
+    rebuild_damaged, "sectors", "Sectors that a rebuild added to the bad-sector list.";
+    copy_reads, "commands", "Reads of a drive that is being replaced, for the copy.";
+    copy_writes, "commands", "Writes of the copy to the replacement.";
+    copy_twins, "commands", "Writes sent both to a drive and to its replacement.";
+    verify_reads, "commands", "Reads that verify writes.";
+    verify_writes, "commands", "Writes that repaired what those reads found not stored.";
+    verify_beside, "sectors", "Redundant sectors computed from stale data, and written again when that data was \
+        repaired.";
+    verify_recalled, "writes", "Writes that were repaired from the journal.";
+    verify_records, "records", "Metadata records on the drives that were not stored, and were written again.";
+    verify_found, "writes", "Writes found with sectors that were not stored, or not as sent.";
+    verify_mended, "writes", "Writes found so that were repaired in full: written again, and read back.";
 }
 
 counters! {
     /// What a drive has done for its array since that was started.
     DriveCounters:
-    reads, "commands", "Reads that the drive has ended, whatever came of them.";
-    writes, "commands", "Writes that the drive has ended, those of zeroes included.";
-    flushes, "commands", "Flushes that the drive has ended.";
-    trims, "commands", "Trims that the drive has ended.";
-    read_bytes, "bytes", "Bytes that those reads asked for.";
-    written_bytes, "bytes", "Bytes that those writes were to store.";
-    unknown_sectors, "sectors", "Sectors that reads did not give because they were told not to retry.";
-    damaged_sectors, "sectors", "Sectors that the drive could not read or write with everything it has.";
-    refused_commands, "commands", "Commands for which the machine had no room, and which are sent again.";
-    gone_commands, "commands", "Commands that the drive has ended with nothing but that it failed.";
-    busy, "nanoseconds", "Time in which something was inside the drive.";
-    inside, "nanoseconds", "Time that commands have spent inside the drive, one by one, summed.";
+    reads, "commands", "Reads that the drive has completed, failed ones included.";
+    writes, "commands", "Writes that the drive has completed, those of zeroes included.";
+    flushes, "commands", "Flushes that the drive has completed.";
+    trims, "commands", "Trims that the drive has completed.";
+    read_bytes, "bytes", "Bytes of those reads.";
+    written_bytes, "bytes", "Bytes of those writes.";
+    unknown_sectors, "sectors", "Sectors that reads without retries did not return.";
+    damaged_sectors, "sectors", "Sectors that the drive could not read or write, retries included.";
+    refused_commands, "commands", "Commands refused by the host for lack of resources, and sent again.";
+    gone_commands, "commands", "Commands that the drive completed with an error and nothing else.";
+    busy, "nanoseconds", "Time with at least one command inside the drive.";
+    inside, "nanoseconds", "Sum of the times that commands have spent inside the drive.";
 }
 
 impl Counters {

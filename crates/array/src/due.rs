@@ -15,7 +15,7 @@ impl Array {
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(op) = self.timers.take_read(now) {
             let Some(Op::Read(read)) = self.ops.get_mut(op) else {
-                unreachable!("T1: operation {op} is no read")
+                unreachable!("T1: operation {op} is not a read")
             };
             read.handle_timeout(&self.core, now);
             self.advance(now, op);

@@ -107,7 +107,7 @@ impl Buffers {
         let Some(held) = self.table.get_mut(&id) else {
             return self.hold(id, Held::Delivered(pieces));
         };
-        let Held::Here(buf) = held else { panic!("{id:?} is no room") };
+        let Held::Here(buf) = held else { panic!("{id:?} is not a room") };
         let mut room = buf.as_mut_slice();
         for piece in &pieces {
             let (place, rest) = room.split_at_mut(piece.bytes().len());

@@ -27,6 +27,21 @@ pub(crate) fn steps(text: &str) -> Result<u32, String> {
     whole_in(text, 1..=1_024)
 }
 
+/// Seconds since 1970.
+pub(crate) fn unix_seconds(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|_| format!("expected unix seconds, such as 1767225600, got '{text}'"))
+}
+
+/// Seconds between two values of a query.
+pub(crate) fn step(text: &str) -> Result<u32, String> {
+    whole_in(text, 1..=u32::MAX)
+}
+
+/// Requests of a drive hour.
+pub(crate) fn requests_min(text: &str) -> Result<i32, String> {
+    whole_in(text, 0..=i32::MAX)
+}
+
 /// Failures that end a count.
 pub(crate) fn failures(text: &str) -> Result<u64, String> {
     whole_in(text, 2..=1_000_000_000)
@@ -82,7 +97,7 @@ pub(crate) fn percentile(text: &str) -> Result<f64, String> {
     value
         .filter(|value| (0.0..=99.999_999).contains(value))
         .map(|value| value / 100.0)
-        .ok_or_else(|| format!("'{text}' is no percentile from 0 to 99.999999"))
+        .ok_or_else(|| format!("'{text}' is not a percentile from 0 to 99.999999"))
 }
 
 /// A factor that raises or leaves alone.

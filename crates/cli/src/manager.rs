@@ -31,9 +31,7 @@ impl Manager {
         let Some(name) = variable("NOTIFY_SOCKET") else { return Ok(None) };
         let fail = |error: io::Error| {
             let name = name.display();
-            format!(
-                "NOTIFY_SOCKET, '{name}', is no socket that the service manager can be told at: {error}"
-            )
+            format!("NOTIFY_SOCKET, '{name}', is not a socket of the service manager: {error}")
         };
         let address = address(&name).map_err(fail)?;
         let socket = UnixDatagram::unbound().map_err(fail)?;
@@ -95,7 +93,7 @@ mod tests {
         let long = format!("/{}", "x".repeat(200));
         for name in ["", "x", "vsock:2:1234", &long] {
             let Err(refused) = manager(&[("NOTIFY_SOCKET", name)]) else { panic!("{name}") };
-            let begin = format!("NOTIFY_SOCKET, '{name}', is no socket ");
+            let begin = format!("NOTIFY_SOCKET, '{name}', is not a socket ");
             assert!(refused.starts_with(&begin), "{refused}");
         }
     }

@@ -31,7 +31,7 @@ pub(crate) fn per_group(text: &str) -> Result<PerGroup, String> {
 /// The place of a sector, from 0.
 pub(crate) fn lba(text: &str) -> Result<Lba, String> {
     let number = text.parse().map(Lba::new);
-    number.map_err(|_| format!("'{text}' is no place of a sector: expected a whole number from 0"))
+    number.map_err(|_| format!("'{text}' is not a sector number: expected a whole number from 0"))
 }
 
 /// `LBA,COUNT`, as in `5000,72`.
@@ -64,7 +64,8 @@ pub(crate) fn journal(text: &str) -> Result<JournalChoice, String> {
             let is_one = |name: &String| name.contains(['/', ':', '.']);
             if !drives.iter().all(is_one) {
                 return Err(format!(
-                    "'{text}' is no journal: expected members, all, none, or drives for it alone, as in /dev/nvme0n1,/dev/nvme1n1"
+                    "'{text}' is not a journal: expected members, all, none, or drives for it alone, as in \
+                     /dev/nvme0n1,/dev/nvme1n1"
                 ));
             }
             Ok(JournalChoice { journaling: Journaling::Members, drives })
@@ -77,7 +78,7 @@ pub(crate) fn group_length(text: &str) -> Result<u64, String> {
     match text {
         "255" => Ok(255),
         "1023" => Ok(1023),
-        _ => Err(format!("'{text}' is no length of a group: expected 255 or 1023")),
+        _ => Err(format!("'{text}' is not a group length: expected 255 or 1023")),
     }
 }
 
@@ -113,9 +114,7 @@ pub(crate) fn connections(text: &str) -> Result<usize, String> {
 pub(crate) fn mode(text: &str) -> Result<Mode, String> {
     let mode = u32::from_str_radix(text, 8).ok().filter(|mode| mode & !0o666 == 0);
     mode.map(Mode).ok_or_else(|| {
-        format!(
-            "'{text}' is no mode of a socket: expected octal digits up to 666, as in 600 or 660"
-        )
+        format!("'{text}' is not a socket mode: expected octal digits up to 666, as in 600 or 660")
     })
 }
 
@@ -134,7 +133,7 @@ pub(crate) fn look_every(text: &str) -> Result<Nanos, String> {
     let seconds = text.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0);
     let time = match seconds {
         Some(seconds) => Nanos::new((seconds.min(1e6) * 1e9) as u64),
-        None => text.parse().map_err(|_| format!("'{text}' is no number of seconds"))?,
+        None => text.parse().map_err(|_| format!("expected a number of seconds, got '{text}'"))?,
     };
     let range = Nanos::from_millis(100)..=Nanos::from_secs(3_600);
     range

@@ -106,8 +106,11 @@ impl FromStr for Kernel {
 
 impl fmt::Display for UnknownKernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no kernel '{}': ", self.name)?;
-        f.write_str("naive, portable, avx2, avx2-gfni and avx512-gfni are known")
+        let name = &self.name;
+        write!(
+            f,
+            "'{name}' is not a kernel: expected naive, portable, avx2, avx2-gfni or avx512-gfni"
+        )
     }
 }
 

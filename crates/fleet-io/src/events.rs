@@ -25,7 +25,7 @@ pub fn read_events(path: &Path) -> Result<EventsTable, ReadError> {
     let names = all_fields(header);
     let place = |name: &str| {
         let found = names.iter().position(|column| column == name);
-        found.ok_or_else(|| ReadError::at(path, 1, format!("there is no column `{name}`")))
+        found.ok_or_else(|| ReadError::at(path, 1, format!("missing column `{name}`")))
     };
     let (hour, drive, kind) = (place("hour")?, place("drive")?, place("kind")?);
     let mut events = Vec::new();
@@ -58,7 +58,7 @@ fn event_of(names: &[String], fields: &[&str], places: [usize; 3]) -> Result<Eve
     }
     let [hour, drive, kind] = places.map(|place| fields[place]);
     let whole = |name: &str, text: &str| {
-        text.parse().map_err(|_| format!("{name} '{text}' is no whole number of 32 bits"))
+        text.parse().map_err(|_| format!("{name} '{text}' is not a whole number of 32 bits"))
     };
     let kind = match kind {
         "unplug" => EventKind::Unplug,
@@ -114,7 +114,7 @@ mod tests {
             std::fs::write(&path, text).expect("room");
             read_events(&path).expect_err("a bad line").to_string()
         };
-        assert!(error("hour,drive\n").contains("no column `kind`"));
+        assert!(error("hour,drive\n").contains("missing column `kind`"));
         assert!(error("hour,drive,kind\n1,2\n").contains("line 2: 2 fields instead of 3"));
         assert!(error("hour,drive,kind\n1,2,lost\n").contains("neither unplug nor replug"));
         assert!(error("hour,drive,kind\n1.5,2,unplug\n").contains("hour '1.5'"));

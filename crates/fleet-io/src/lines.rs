@@ -54,7 +54,7 @@ impl Lines {
             return Err(ReadError::at(&self.path, self.number, why));
         }
         let line = std::str::from_utf8(&self.line)
-            .map_err(|_| ReadError::at(&self.path, self.number, "the line is no text"))?;
+            .map_err(|_| ReadError::at(&self.path, self.number, "the line is not UTF-8"))?;
         Ok(Some(line.trim_end_matches(['\n', '\r'])))
     }
 }

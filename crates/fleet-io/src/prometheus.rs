@@ -52,14 +52,14 @@ impl Members {
         let header = lines.next()?.map(all_fields).unwrap_or_default();
         let place = |name: &str| {
             let found = header.iter().position(|column| column == name);
-            found.ok_or_else(|| ReadError::at(path, 1, format!("there is no column {name}")))
+            found.ok_or_else(|| ReadError::at(path, 1, format!("missing column {name}")))
         };
         let (group, drive) = (place("group")?, place("drive")?);
         let is_label = |at: &usize| ![group, drive].contains(at);
         let places: Vec<usize> = (0..header.len()).filter(is_label).collect();
         let labels: Vec<String> = places.iter().map(|&at| header[at].clone()).collect();
         if labels.is_empty() {
-            let why = "there is no label: a column beside group and drive, as device";
+            let why = "expected a label column beside group and drive, such as device";
             return Err(ReadError::at(path, 1, why));
         }
         let mut members = BTreeMap::new();
@@ -164,7 +164,7 @@ pub fn fetch(
 fn groups_of(text: impl Read, members: &Members, unit_us: f64) -> Result<Imported, String> {
     let answer = answer::read(text, members, unit_us)?;
     if answer.status.is_empty() {
-        return Err("this is no answer of Prometheus: it has no status".to_owned());
+        return Err("this is not an answer of Prometheus: it has no status".to_owned());
     }
     if answer.status != "success" || !answer.has_data {
         return Err(format!("Prometheus answered {}: {}", answer.status, answer.error));
@@ -219,8 +219,8 @@ mod tests {
     #[test]
     fn what_is_no_answer_is_said_in_a_sentence() {
         let error = |text: &str| groups_of(text.as_bytes(), &two(), 1.0).expect_err("bad");
-        assert!(error("[").contains("no answer of Prometheus"));
-        assert!(error(&ANSWER.replace("]}}", "]}}x")).contains("no answer of Prometheus"));
+        assert!(error("[").contains("not an answer of Prometheus"));
+        assert!(error(&ANSWER.replace("]}}", "]}}x")).contains("not an answer of Prometheus"));
         assert!(error(r#"{"status":"error","error":"too many"}"#).contains("error: too many"));
         let vector = r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#;
         assert!(error(vector).contains("a vector"));
@@ -228,8 +228,8 @@ mod tests {
         let no_member = ANSWER.replace("\"sda\"", "\"x\"").replace("\"sdb\"", "\"y\"");
         assert!(error(&no_member).contains("none of 3 series"));
         let list = |text: &str| members(text).expect_err("bad").to_string();
-        assert!(list("group,device\n").contains("no column drive"));
-        assert!(list("group,drive\n").contains("there is no label"));
+        assert!(list("group,device\n").contains("missing column drive"));
+        assert!(list("group,drive\n").contains("expected a label column"));
         assert!(list("group,drive,device\na,b\n").contains("line 2: 2 fields instead of 3"));
         assert!(list("group,drive,device\na,b,c\nd,e,c\n").contains("line 3: drive b of group a"));
     }

@@ -316,7 +316,7 @@ fn look(
                 left_out.push(LeftOut { member, defect, sentence, found: at });
             }
             Err(error) if error.is_read_only() => {
-                return fail(format!("{error}, only --degraded goes on without it"));
+                return fail(format!("{error}; use --degraded to start without it"));
             }
             Err(error) => return Err(error),
         }
@@ -339,7 +339,7 @@ fn look_at_named(named: &[MemberSpec], options: AssembleOptions) -> Result<Looke
                 left_out.push(LeftOut { member, defect, sentence, found: at });
             }
             Some(sentence) => {
-                return fail(format!("{sentence}, only --degraded goes on without it"));
+                return fail(format!("{sentence}; use --degraded to start without it"));
             }
         }
     }
@@ -448,7 +448,7 @@ fn array_on(opened: &Opened) -> Option<Uuid> {
 }
 
 fn stranger(name: &dyn fmt::Display) -> HostError {
-    HostError::new(format!("{name} is no drive of an array"))
+    HostError::new(format!("{name} is not a drive of an array"))
 }
 
 fn open(member: &MemberSpec) -> Result<Opened, HostError> {

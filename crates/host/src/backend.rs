@@ -123,7 +123,9 @@ impl FromStr for Io {
     fn from_str(text: &str) -> Result<Self, HostError> {
         let found = Self::ALL.iter().find(|(_, name)| *name == text);
         found.map(|(io, _)| *io).ok_or_else(|| {
-            HostError::new(format!("'{text}' is no way to do I/O: expected best, uring or threads"))
+            HostError::new(format!(
+                "'{text}' is not an I/O method: expected best, uring or threads"
+            ))
         })
     }
 }
@@ -396,6 +398,6 @@ mod tests {
             assert_eq!((io.to_string().as_str(), name.parse()), (name, Ok(io)));
         }
         let error = "aio".parse::<Io>().unwrap_err().to_string();
-        assert_eq!(error, "'aio' is no way to do I/O: expected best, uring or threads");
+        assert_eq!(error, "'aio' is not an I/O method: expected best, uring or threads");
     }
 }

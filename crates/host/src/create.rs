@@ -351,9 +351,7 @@ fn plan(
     };
     if journal == Some(Sectors::ZERO) {
         let has = smallest.bytes();
-        return fail(format!(
-            "drives of {has} are too small for a journal, only --journal none does without"
-        ));
+        return fail(format!("drives of {has} are too small for a journal: use --journal none"));
     }
     let is_zero = with_data.iter().all(|candidate| candidate.medium.is_none());
     let smallest_apart = self::smallest(apart).unwrap_or(Sectors::ZERO);

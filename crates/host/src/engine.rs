@@ -425,7 +425,7 @@ impl Engine {
         };
         seat.work.handle_submitted(now);
         let backend = seat.backend.as_ref();
-        let backend = backend.expect("an array never asks a drive that it has lost");
+        let backend = backend.expect("an array never asks a failed drive");
         let request = Request::new(command, payload).with_origin(origin);
         let member = match backend {
             Backend::Member(member) => member,

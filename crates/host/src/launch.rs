@@ -176,7 +176,7 @@ fn far_seat(member: &MemberSpec, far: &Far) -> Seat {
     Seat {
         name: Some(member.to_string()),
         backend: Some(Backend::Member(Box::new(FarMember(far.clone())))),
-        ways: Some(Arc::new(ReadWays::none("what answers for it cannot be told"))),
+        ways: Some(Arc::new(ReadWays::none("what answers for it is unknown"))),
         revolution: None,
         reach: Reach::Far,
         poller: None,

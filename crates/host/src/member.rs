@@ -283,7 +283,7 @@ impl MemberSpec {
         match folder.filter(|folder| !folder.is_dir()) {
             None => Ok(()),
             Some(folder) => {
-                fail(format!("cannot create {path}: {} is no folder", folder.display()))
+                fail(format!("cannot create {path}: {} is not a folder", folder.display()))
             }
         }
     }
@@ -313,7 +313,7 @@ fn absolute(path: &str) -> Result<String, HostError> {
         .map_err(|error| HostError::new(format!("cannot make {path} absolute: {error}")))?;
     let whole = whole.into_os_string().into_string();
     whole.map_err(|_| {
-        HostError::new(format!("cannot make {path} absolute: the name of this folder is no text"))
+        HostError::new(format!("cannot make {path} absolute: the name of this folder is not UTF-8"))
     })
 }
 
@@ -398,7 +398,7 @@ fn parse<T: FromStr<Err: fmt::Display>>(value: &str) -> Result<T, String> {
 }
 
 fn number<T: FromStr>(value: &str) -> Result<T, String> {
-    value.parse().map_err(|_| format!("'{value}' is no number of the kind that belongs here"))
+    value.parse().map_err(|_| format!("expected a number, got '{value}'"))
 }
 
 impl fmt::Display for MemberSpec {
@@ -490,17 +490,14 @@ mod tests {
                 "emu:a?retry-rate=2",
                 "'retry-rate=2' in 'emu:a?retry-rate=2': '2' is not a percentage from 0% to 100%: expected a number and %, as in 2%",
             ),
-            (
-                "emu:a?seed=-1",
-                "'seed=-1' in 'emu:a?seed=-1': '-1' is no number of the kind that belongs here",
-            ),
+            ("emu:a?seed=-1", "'seed=-1' in 'emu:a?seed=-1': expected a number, got '-1'"),
             (
                 "emu:a?size=5kB",
                 "'size=5kB' in 'emu:a?size=5kB': a size is a whole number of 4KiB sectors, got 5000B",
             ),
             (
                 "emu:a?cache=on",
-                "'cache=on' in 'emu:a?cache=on': 'on' is no drive cache: expected off, read or write-back",
+                "'cache=on' in 'emu:a?cache=on': 'on' is not a drive cache: expected off, read or write-back",
             ),
             (
                 "emu:a?idle-wait=1ms",
@@ -527,7 +524,7 @@ mod tests {
         check("size=1MiB", &format!("{path} has 16KiB, which is not size=1MiB"));
         let names = Profile::names().join(", ");
         let expected = format!(
-            "'fast' is no drive profile: expected one of {names}, or the path of a TOML file"
+            "'fast' is not a drive profile: expected one of {names}, or the path of a TOML file"
         );
         check("profile=fast", &format!("emu:{path}: {expected}"));
         let own = dir.path().join("own.toml");

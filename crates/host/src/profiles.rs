@@ -27,7 +27,7 @@ pub fn load_profile(name: &str) -> Result<Arc<Profile>, HostError> {
     if !Path::new(name).is_file() {
         let names = Profile::names().join(", ");
         return fail(format!(
-            "'{name}' is no drive profile: expected one of {names}, or the path of a TOML file"
+            "'{name}' is not a drive profile: expected one of {names}, or the path of a TOML file"
         ));
     }
     let mut text = String::new();
@@ -35,7 +35,7 @@ pub fn load_profile(name: &str) -> Result<Arc<Profile>, HostError> {
         .and_then(|file| file.take(SIZE_MAX.get() + 1).read_to_string(&mut text))
         .map_err(|error| HostError::new(format!("{name}: {error}")))?;
     if text.len() as u64 > SIZE_MAX.get() {
-        return fail(format!("{name} is no drive profile: it has more than {SIZE_MAX}"));
+        return fail(format!("{name} is not a drive profile: it has more than {SIZE_MAX}"));
     }
     let profile = Profile::parse(&text);
     profile.map(Arc::new).map_err(|error| HostError::new(format!("{name}: {error}")))
@@ -68,9 +68,9 @@ mod tests {
         // More than any memory holds.
         File::create(&path).unwrap().set_len(1 << 40).unwrap();
         let error = load_profile(name).unwrap_err().to_string();
-        assert_eq!(error, format!("{name} is no drive profile: it has more than 1MiB"));
+        assert_eq!(error, format!("{name} is not a drive profile: it has more than 1MiB"));
         let folder = folder.path().to_str().unwrap();
         let error = load_profile(folder).unwrap_err().to_string();
-        assert!(error.starts_with(&format!("'{folder}' is no drive profile: ")), "{error}");
+        assert!(error.starts_with(&format!("'{folder}' is not a drive profile: ")), "{error}");
     }
 }

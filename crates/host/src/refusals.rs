@@ -10,9 +10,9 @@ use crate::words::{counted, drives, drives_are, is_or_are};
 pub(crate) fn tell(refusal: &Refusal, members: &[MemberSpec]) -> String {
     match *refusal {
         Refusal::Nothing => "an array is assembled from its drives, got none".to_owned(),
-        Refusal::Stranger { found } => format!("{} is no drive of an array", members[found]),
+        Refusal::Stranger { found } => format!("{} is not a drive of an array", members[found]),
         Refusal::Unreadable { found } => {
-            format!("cannot read {}: neither copy of its superblock can be had", members[found])
+            format!("cannot read {}: neither copy of its superblock can be read", members[found])
         }
         Refusal::Damaged { found, ref error } => {
             format!("{} cannot be used: {error}", members[found])
@@ -48,12 +48,12 @@ pub(crate) fn tell(refusal: &Refusal, members: &[MemberSpec]) -> String {
                     format!("did not have it as drive {drive} at generation {since}")
                 }
                 Membership::Lost { why: Why::ByHand } => {
-                    format!("was told to do without drive {drive}")
+                    format!("had drive {drive} failed by an operator")
                 }
                 Membership::Lost { why: Why::Failed | Why::Silent } => {
-                    format!("lost it as drive {drive}")
+                    format!("failed it as drive {drive}")
                 }
-                Membership::Filling { .. } => format!("had not filled it as drive {drive}"),
+                Membership::Filling { .. } => format!("had not rebuilt it as drive {drive}"),
                 Membership::Spare => format!("had it as a spare in place {drive}"),
                 Membership::Present => unreachable!("a drive that is present is not left behind"),
             };
@@ -71,10 +71,10 @@ pub(crate) fn tell(refusal: &Refusal, members: &[MemberSpec]) -> String {
         ),
         Refusal::NoList { drives } => match drives.len() {
             1 => format!(
-                "drive {drives} does not give its list of damaged sectors, and the others may have an older one"
+                "drive {drives} does not return its list of damaged sectors, and the others may have an older one"
             ),
             _ => format!(
-                "drives {drives} do not give their lists of damaged sectors, and the others may have an older one"
+                "drives {drives} do not return their lists of damaged sectors, and the others may have an older one"
             ),
         },
         Refusal::TooFew { ref spec, absent } => {
@@ -102,13 +102,12 @@ pub(crate) fn tell_doubt(doubt: Doubt, assembly: &Assembly) -> String {
     let absent = assembly.absent;
     match doubt {
         Doubt::Unclean => format!(
-            "the array was not stopped in good order and {} missing: what was there may come out wrong, only --force \
-             goes on",
+            "the array was not stopped cleanly and {} missing: its data may be wrong, only --force starts it",
             drives_are(absent)
         ),
         Doubt::Unsynced { stripes } => format!(
-            "{} missing and the redundancy of {stripes} of {} stripes is not known to be valid: what was there may be \
-             wrong or gone, only --force goes on",
+            "{} missing and the redundancy of {stripes} of {} stripes is not known to be valid: its data may be \
+             wrong or missing, only --force starts it",
             drives_are(absent),
             assembly.book.stripes()
         ),
@@ -136,8 +135,8 @@ mod tests {
         let membership = Membership::Lost { why: Why::ByHand };
         let spec = "raid5:2+1".parse().unwrap();
         for (refusal, words) in [
-            (Refusal::Stranger { found }, "is no drive of an array"),
-            (Refusal::Unreadable { found }, "neither copy of its superblock can be had"),
+            (Refusal::Stranger { found }, "is not a drive of an array"),
+            (Refusal::Unreadable { found }, "neither copy of its superblock can be read"),
             (Refusal::Damaged { found, error: SuperblockError::Absent }, "cannot be used:"),
             (
                 Refusal::TwoOwners { found, arrays },

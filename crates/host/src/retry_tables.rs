@@ -28,7 +28,8 @@ pub fn load_retry_table(name: &str) -> Result<Ecc, HostError> {
     if !Path::new(name).is_file() {
         let names = Ecc::names();
         return fail(format!(
-            "'{name}' is no retry table: expected one of {names}, or the path of a file that 'levelhead-lab ecc table' has written"
+            "'{name}' is not a retry table: expected one of {names}, or the path of a file that 'levelhead-lab \
+             ecc table' has written"
         ));
     }
     let mut text = String::new();
@@ -36,7 +37,7 @@ pub fn load_retry_table(name: &str) -> Result<Ecc, HostError> {
         .and_then(|file| file.take(SIZE_MAX.get() + 1).read_to_string(&mut text))
         .map_err(|error| HostError::new(format!("{name}: {error}")))?;
     if text.len() as u64 > SIZE_MAX.get() {
-        return fail(format!("{name} is no retry table: it has more than {SIZE_MAX}"));
+        return fail(format!("{name} is not a retry table: it has more than {SIZE_MAX}"));
     }
     let table = RetryTable::parse(name, &text)
         .map_err(|error| HostError::new(format!("{name}: {error}")))?;
@@ -90,7 +91,10 @@ mod tests {
         let error = read_faults(&format!("ecc={name}")).unwrap_err();
         assert_eq!(error, format!("'ecc={name}': {name}: it ends before its last class does"));
         let error = read_faults("ecc=none-such").unwrap_err();
-        assert!(error.starts_with("'ecc=none-such': 'none-such' is no retry table: "), "{error}");
+        assert!(
+            error.starts_with("'ecc=none-such': 'none-such' is not a retry table: "),
+            "{error}"
+        );
     }
 
     #[test]
@@ -100,6 +104,6 @@ mod tests {
         File::create(&path).unwrap().set_len(1 << 40).unwrap();
         let name = path.to_str().unwrap();
         let error = load_retry_table(name).unwrap_err().to_string();
-        assert_eq!(error, format!("{name} is no retry table: it has more than 4MiB"));
+        assert_eq!(error, format!("{name} is not a retry table: it has more than 4MiB"));
     }
 }

@@ -209,7 +209,7 @@ impl Work {
         self.let_pass(now);
         self.inside -= 1;
         self.count(command, &reply.outcome);
-        let said = || reply.reason.clone().unwrap_or_else(|| "it says not why".to_owned());
+        let said = || reply.reason.clone().unwrap_or_else(|| "it does not say why".to_owned());
         match reply.outcome {
             Outcome::Refused => self.refusal = Some(said()),
             Outcome::Unreachable | Outcome::Gone => self.refusal = None,
@@ -224,7 +224,7 @@ impl Work {
             (None, Outcome::Unreachable) => self.error = Some("it cannot be reached".to_owned()),
             // What a read does not give is no failure yet.
             (None, Outcome::Done { damaged, .. }) if command.is_write() && !damaged.is_empty() => {
-                self.error = Some("it did not store what it got".to_owned());
+                self.error = Some("it did not store what was written to it".to_owned());
             }
             (None, Outcome::Done { .. }) => {}
         }
@@ -291,7 +291,7 @@ impl Work {
     /// It has ended nothing for that long.
     pub(crate) fn handle_silence(&mut self, secs: f64) {
         let why = self.trouble().map_or(String::new(), |why| format!(": {why}"));
-        self.error = Some(format!("it has ended no command for {secs} s{why}"));
+        self.error = Some(format!("it has completed no command for {secs} s{why}"));
     }
 
     /// The array does without it. Why, if it has failed.
@@ -380,16 +380,16 @@ mod tests {
             work.trouble().map(str::to_owned)
         };
         assert_eq!(end(&failed("it sent nonsense")).as_deref(), Some("it sent nonsense"));
-        assert_eq!(end(&Reply::bare(Outcome::GOOD)), None, "what is over is no reason");
+        assert_eq!(end(&Reply::bare(Outcome::GOOD)), None, "what is over is not a reason");
         assert!(end(&failed("it sent a wrong cookie")).is_some());
         work.handle_silence(60.0);
         let lost = work.handle_lost().map(str::to_owned);
         assert_eq!(
             lost.as_deref(),
-            Some("it has ended no command for 60 s: it sent a wrong cookie")
+            Some("it has completed no command for 60 s: it sent a wrong cookie")
         );
         let mut work = Work::default();
         work.handle_silence(60.0);
-        assert_eq!(work.handle_lost(), Some("it has ended no command for 60 s"));
+        assert_eq!(work.handle_lost(), Some("it has completed no command for 60 s"));
     }
 }

@@ -314,7 +314,7 @@ impl ArrayHandle {
             }
         }
         if status.coming.as_deref().is_some_and(is_it) {
-            return fail(format!("{member} is being given a copy of a drive already"));
+            return fail(format!("{member} is replacing a drive already"));
         }
         if status.spares.iter().any(|name| is_it(name)) {
             return fail(format!("{member} is a spare of this array already"));
@@ -635,7 +635,7 @@ mod tests {
         let name = folder.path().join("1.img");
         let lost = LostMember {
             name: Some(name.display().to_string()),
-            reason: Some("it has ended no command for 2 s".to_owned()),
+            reason: Some("it has completed no command for 2 s".to_owned()),
         };
         let event = Event::Lost { drive: DriveIdx::new(1), why: Why::Silent };
         assert_eq!(losses(&told), [(event, lost)]);

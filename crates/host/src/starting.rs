@@ -84,11 +84,11 @@ fn tell_missing(missing: DriveSet, sought: Sought<'_>) -> String {
         Sought::Named(count) => format!("{it} not among the {count} that were named"),
         Sought::Among(folders) => {
             let names: Vec<String> = folders.iter().map(|at| at.display().to_string()).collect();
-            format!("{it} not to be found in {}", names.join(" and "))
+            format!("{it} not found in {}", names.join(" and "))
         }
     };
     format!(
-        "{} missing and the array has not gone on without {them} so far: {where_not}, only --degraded starts without \
+        "{} missing: {where_not}; use --degraded to start without \
          {them}",
         drives_are(missing)
     )

@@ -281,7 +281,7 @@ fn array_whose_drive_does_not_say_how_large_it_is_answers_and_stops() {
         let asked = array.clone();
         std::thread::spawn(move || drop(sender.send(asked.status().unwrap())));
         let status = answer.recv_timeout(PROMISED).expect("status was not answered");
-        assert_eq!(status.state, ArrayState::Whole, "what is not known is no loss");
+        assert_eq!(status.state, ArrayState::Whole, "what is not known is not a loss");
         std::thread::sleep(Duration::from_millis(100));
     }
     assert!(bench.write(0, 8, 7).recv_timeout(LIMIT).unwrap().outcome.is_good());

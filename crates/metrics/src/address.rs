@@ -26,7 +26,7 @@ impl FromStr for Address {
         }
         text.parse().map(Self).map_err(|_| {
             format!(
-                "'{text}' is no address: expected PORT, ADDRESS:PORT or [ADDRESS]:PORT, as in 9469"
+                "'{text}' is not an address: expected PORT, ADDRESS:PORT or [ADDRESS]:PORT, as in 9469"
             )
         })
     }
@@ -53,7 +53,7 @@ mod tests {
         }
         for text in ["", "x", "65536", "localhost:1", "1.2.3.4", ":80", "-1"] {
             let refused = text.parse::<Address>().unwrap_err();
-            assert!(refused.starts_with(&format!("'{text}' is no address: ")), "{refused}");
+            assert!(refused.starts_with(&format!("'{text}' is not an address: ")), "{refused}");
         }
     }
 }

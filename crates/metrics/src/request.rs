@@ -68,7 +68,7 @@ impl Refusal {
     /// What a person may want to know.
     pub(crate) const fn sentence(self) -> &'static str {
         match self {
-            Self::Malformed => "That is no request of HTTP/1.1.",
+            Self::Malformed => "That is not a request of HTTP/1.1.",
             Self::Misdirected => "This is asked for as localhost, or by a loopback address.",
             Self::NotFound => "There is /metrics, and nothing else.",
             Self::Method => "There is GET, and HEAD.",

@@ -355,7 +355,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     };
     if !metadata.file_type().is_socket() {
         let error =
-            io::Error::new(io::ErrorKind::AlreadyExists, "a file that is no socket is there");
+            io::Error::new(io::ErrorKind::AlreadyExists, "a file that is not a socket is there");
         return Err(about(&endpoint, &error));
     }
     match UnixStream::connect(path) {

@@ -74,7 +74,7 @@ pub struct ParseUriError {
 impl fmt::Display for ParseUriError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { text, problem } = self;
-        write!(f, "'{text}' is no NBD export: {problem}")
+        write!(f, "'{text}' is not an NBD export: {problem}")
     }
 }
 
@@ -192,7 +192,7 @@ fn parse_authority(authority: &str) -> Result<Place, String> {
             let (name, rest) = rest.split_once(']').ok_or("'[' is not closed")?;
             let is_port = rest.is_empty() || rest.starts_with(':');
             if !is_port || name.parse::<std::net::Ipv6Addr>().is_err() {
-                return Err(format!("'{authority}' is no host"));
+                return Err(format!("'{authority}' is not a host"));
             }
             (name, rest.strip_prefix(':'))
         }
@@ -213,7 +213,7 @@ fn parse_authority(authority: &str) -> Result<Place, String> {
             .parse()
             .ok()
             .filter(|&port| port > 0)
-            .ok_or_else(|| format!("'{port}' is no port"))?,
+            .ok_or_else(|| format!("'{port}' is not a port"))?,
     };
     Ok(Place::Host { name: name.to_owned(), port })
 }
@@ -221,7 +221,7 @@ fn parse_authority(authority: &str) -> Result<Place, String> {
 fn path_of(text: &str) -> Result<PathBuf, String> {
     let bytes = unescape(text)?;
     if bytes.contains(&0) {
-        return Err(format!("'{text}' is no path"));
+        return Err(format!("'{text}' is not a path"));
     }
     Ok(PathBuf::from(std::ffi::OsString::from_vec(bytes)))
 }
@@ -310,10 +310,10 @@ mod tests {
         for (text, problem) in [
             ("http://example.org", "expected nbd://HOST:PORT/EXPORT"),
             ("nbd://", "a host is missing"),
-            ("nbd://a:70000/", "'70000' is no port"),
-            ("nbd://a:0/", "'0' is no port"),
+            ("nbd://a:70000/", "'70000' is not a port"),
+            ("nbd://a:0/", "'0' is not a port"),
             ("nbd://[::1/", "'[' is not closed"),
-            ("nbd://[x]/", "'[x]' is no host"),
+            ("nbd://[x]/", "'[x]' is not a host"),
             ("nbd://me@example.org/", "NBD has no users"),
             ("nbd://a/%4", "has a % without two"),
             ("nbd://a/%ff", "'%ff' is not UTF-8"),
@@ -323,11 +323,11 @@ mod tests {
             ("nbd+unix://a/?socket=x", "has no host, got 'a'"),
             ("nbd+unix:///x", "socket=PATH is missing"),
             ("nbd+unix:///x?socket=", "'socket=' has no value"),
-            ("nbd+unix:///x?socket=a%00", "is no path"),
+            ("nbd+unix:///x?socket=a%00", "is not a path"),
             ("nbds://a/", "tls-certificates=DIR is missing"),
         ] {
             let error = text.parse::<Uri>().unwrap_err().to_string();
-            assert!(error.starts_with(&format!("'{text}' is no NBD export: ")), "{error}");
+            assert!(error.starts_with(&format!("'{text}' is not an NBD export: ")), "{error}");
             assert!(error.contains(problem), "{error}");
             assert_eq!(Uri::is_one(text), !text.starts_with("http"));
         }

@@ -81,7 +81,7 @@ fn deviance(x: f64, mean: f64, difference: f64) -> f64 {
 /// If `i` is above `n` or `p` is no probability.
 pub fn ln_mass(n: u64, i: u64, p: f64) -> f64 {
     assert!(i <= n, "{i} of {n}");
-    assert!((0.0..=1.0).contains(&p), "{p} is no probability");
+    assert!((0.0..=1.0).contains(&p), "{p} is not a probability");
     let (whole, part) = (n as f64, i as f64);
     let ln_zero = |is_certain: bool| if is_certain { 0.0 } else { f64::NEG_INFINITY };
     if p <= 0.0 {
@@ -141,7 +141,7 @@ pub fn above(n: u64, limit: u64, p: f64) -> f64 {
 /// `ln sum_(i > limit) weight(i) C(n,i) p^i (1-p)^(n-i)`, for weights from 0 to 1 that do not grow
 /// with `i`.
 pub(crate) fn ln_above_weighted(n: u64, limit: u64, p: f64, weight: impl Fn(u64) -> f64) -> f64 {
-    assert!((0.0..=1.0).contains(&p), "{p} is no probability");
+    assert!((0.0..=1.0).contains(&p), "{p} is not a probability");
     if limit >= n || p <= 0.0 {
         return f64::NEG_INFINITY;
     }
@@ -196,7 +196,7 @@ fn sum_down(n: u64, limit: u64, p: f64) -> f64 {
 ///
 /// If `share` is outside 0 to 1, and as [`ln_mass`].
 pub fn quantile(n: u64, p: f64, share: f64) -> u64 {
-    assert!((0.0..=1.0).contains(&share), "{share} is no share");
+    assert!((0.0..=1.0).contains(&share), "{share} is not a share");
     // above() falls with its limit: bisection, for n may be millions.
     let (mut low, mut high) = (0, n);
     while low < high {

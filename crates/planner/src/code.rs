@@ -66,7 +66,7 @@ impl fmt::Display for ParseCodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "'{}' is no code: expected REDUNDANT,DATA, as in 9,246, of at most {LENGTH_MAX} symbols",
+            "'{}' is not a code: expected REDUNDANT,DATA, as in 9,246, of at most {LENGTH_MAX} symbols",
             self.0
         )
     }
@@ -160,7 +160,7 @@ pub fn coding_group(data_drives: u64, redundant_drives: u64, sectors: u64) -> Co
 pub fn failure_bound_correlated(code: Code, failure_rate: f64, correlation: f64) -> f64 {
     assert!(correlation >= 1.0, "a neighbour that fails {correlation} times as often");
     let raised = correlation * failure_rate;
-    assert!((0.0..=1.0).contains(&raised), "{raised} is no probability");
+    assert!((0.0..=1.0).contains(&raised), "{raised} is not a probability");
     let weight = |i: u64| correlation.powf(-((i / 2) as f64));
     binomial::ln_above_weighted(code.length(), code.redundant, raised, weight).exp()
 }
@@ -208,7 +208,7 @@ pub fn least_redundant_for_data(data: u64, goal: Goal) -> Option<Code> {
 ///
 /// If `target` is outside 0 to 1.
 pub fn failure_rate_max(code: Code, target: f64) -> f64 {
-    assert!((0.0..=1.0).contains(&target), "{target} is no probability");
+    assert!((0.0..=1.0).contains(&target), "{target} is not a probability");
     if target <= 0.0 {
         return 0.0;
     }
@@ -223,7 +223,7 @@ pub fn failure_rate_max(code: Code, target: f64) -> f64 {
 }
 
 fn meets(code: Code, goal: Goal) -> bool {
-    assert!((0.0..=1.0).contains(&goal.target), "{} is no probability", goal.target);
+    assert!((0.0..=1.0).contains(&goal.target), "{} is not a probability", goal.target);
     ln_failure(code, goal.failure_rate) <= goal.target.ln()
 }
 
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(code.to_string().parse(), Ok(code));
         for text in ["9", "9,0", "9;246", "-1,3", "1,65536", "18446744073709551615,1"] {
             let error = text.parse::<Code>().unwrap_err().to_string();
-            assert!(error.starts_with(&format!("'{text}' is no code")), "{error}");
+            assert!(error.starts_with(&format!("'{text}' is not a code")), "{error}");
         }
     }
 

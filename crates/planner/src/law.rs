@@ -87,7 +87,7 @@ impl Law {
     ///
     /// If there are no points, or `share` is outside 0 to 1.
     pub fn quantile(&self, share: f64) -> Bracket {
-        assert!((0.0..=1.0).contains(&share), "{share} is no share");
+        assert!((0.0..=1.0).contains(&share), "{share} is not a share");
         assert!(!self.points.is_empty(), "a law without points has no percentiles");
         let beyond = 1.0 - share;
         Bracket {

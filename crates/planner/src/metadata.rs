@@ -16,8 +16,8 @@
 ///
 /// If one of the two is no probability.
 pub fn replicas(failure_rate: f64, target: f64) -> Option<u64> {
-    assert!((0.0..=1.0).contains(&failure_rate), "{failure_rate} is no probability");
-    assert!((0.0..=1.0).contains(&target), "{target} is no probability");
+    assert!((0.0..=1.0).contains(&failure_rate), "{failure_rate} is not a probability");
+    assert!((0.0..=1.0).contains(&target), "{target} is not a probability");
     if failure_rate <= target {
         return Some(1);
     }

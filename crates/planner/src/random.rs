@@ -151,7 +151,7 @@ pub fn retry_rate(reads: Reads, code: Code) -> f64 {
 fn check(reads: Reads, code: Code) {
     let Reads { sectors, failure_rate, .. } = reads;
     assert!(sectors <= code.data, "{sectors} sectors of a group with {} of data", code.data);
-    assert!((0.0..=1.0).contains(&failure_rate), "{failure_rate} is no probability");
+    assert!((0.0..=1.0).contains(&failure_rate), "{failure_rate} is not a probability");
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ pub struct UnknownKind {
 
 impl fmt::Display for UnknownKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is no kind of engine: expected sector or polynomial", self.name)
+        write!(f, "'{}' is not a kind of engine: expected sector or polynomial", self.name)
     }
 }
 

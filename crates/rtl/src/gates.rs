@@ -78,7 +78,11 @@ impl Gates {
                     gates.and += count;
                 }
                 _ if cell.contains("row_ram") => gates.rams += count,
-                _ => return Err(unreadable(format!("has {cell}, which is no gate of two inputs"))),
+                _ => {
+                    return Err(unreadable(format!(
+                        "has {cell}, which is not a gate of two inputs"
+                    )));
+                }
             }
         }
         let length = longest_path.split_once("length=").and_then(|(_, rest)| rest.split_once(')'));

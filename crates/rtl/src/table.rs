@@ -93,7 +93,7 @@ pub struct UnreadableTable {
 
 impl fmt::Display for UnreadableTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is no row of {HEADER}", self.line)
+        write!(f, "'{}' is not a row of {HEADER}", self.line)
     }
 }
 

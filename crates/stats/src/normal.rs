@@ -29,7 +29,7 @@ impl Normal {
     ///
     /// Panics if `probability` is no probability.
     pub fn quantile(self, probability: f64) -> f64 {
-        assert!((0.0..=1.0).contains(&probability), "{probability} is no probability");
+        assert!((0.0..=1.0).contains(&probability), "{probability} is not a probability");
         if probability > 0.5 {
             // Exact where the other tail is small enough to be told from nothing.
             return self.mean - self.deviation * standard_quantile(1.0 - probability);

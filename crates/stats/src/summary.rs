@@ -46,7 +46,7 @@ impl Summary {
 /// Panics if the sample is empty or `q` is outside 0 to 1.
 pub fn quantile_of_sorted(sorted: &[Nanos], q: f64) -> Nanos {
     assert!(!sorted.is_empty(), "an empty sample has no quantiles");
-    assert!((0.0..=1.0).contains(&q), "{q} is no share");
+    assert!((0.0..=1.0).contains(&q), "{q} is not a share");
     // The tolerance undoes the rounding of products such as 0.99 * 200 to just above 198.
     let rank = (q * sorted.len() as f64 - 1e-9).ceil().max(1.0) as usize;
     sorted[rank - 1]

@@ -9,6 +9,7 @@ pub mod completions;
 pub mod faults;
 pub mod man;
 mod output;
+pub mod policies;
 pub mod printer;
 pub mod progress;
 pub mod signals;

@@ -42,7 +42,7 @@ pub fn probability(text: &str) -> Result<f64, String> {
     let value = number.trim().parse::<f64>().ok().map(|value| value / scale);
     value
         .filter(|value| (0.0..=1.0).contains(value))
-        .ok_or_else(|| format!("'{text}' is no probability from 0 to 1, such as 1e-3 or 0.1%"))
+        .ok_or_else(|| format!("'{text}' is not a probability from 0 to 1, such as 1e-3 or 0.1%"))
 }
 
 /// A time of at most a minute: what a drive takes for one thing.
@@ -50,6 +50,16 @@ pub fn short_time(text: &str) -> Result<Nanos, String> {
     let time: Nanos = text.parse().map_err(|error| format!("{error}"))?;
     let is_short = time <= Nanos::from_secs(60);
     is_short.then_some(time).ok_or_else(|| format!("'{text}' is longer than a minute"))
+}
+
+/// Any whole number of its type that is not negative.
+pub fn whole<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("expected a whole number from 0, got '{text}'"))
+}
+
+/// The length of a run of the demo.
+pub fn seconds(text: &str) -> Result<u64, String> {
+    whole_in(text, 1..=3600)
 }
 
 /// A whole number within these limits.

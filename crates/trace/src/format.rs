@@ -66,7 +66,7 @@ pub struct UnknownFormat(String);
 impl fmt::Display for UnknownFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
-        write!(f, "'{}' is no trace format: expected {}", self.0, names.join(", "))
+        write!(f, "'{}' is not a trace format: expected {}", self.0, names.join(", "))
     }
 }
 
@@ -94,6 +94,6 @@ mod tests {
         }
         let error = "csv".parse::<Format>().unwrap_err().to_string();
         let names = "msr, msr-cut, mqsim, ssdsim, disksim, vscsi, spc, systor17, blkparse, fio";
-        assert_eq!(error, format!("'csv' is no trace format: expected {names}"));
+        assert_eq!(error, format!("'csv' is not a trace format: expected {names}"));
     }
 }

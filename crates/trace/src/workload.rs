@@ -51,7 +51,7 @@ impl Workload {
     pub const fn account(&self) -> &'static str {
         match self {
             Self::Poisson(_) => "Poisson arrivals at uniformly random addresses",
-            Self::Iraw(_) => "made up after what is published of a trace",
+            Self::Iraw(_) => "synthetic, after what is published of a trace",
         }
     }
 }

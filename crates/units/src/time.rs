@@ -65,7 +65,7 @@ impl Nanos {
     /// Panics if it is negative, not a number, or longer than 584 years.
     pub fn from_secs_f64_round(secs: f64) -> Self {
         let nanos = (secs * 1e9).round();
-        assert!((0.0..u64::MAX as f64).contains(&nanos), "{secs} s is no length of time");
+        assert!((0.0..u64::MAX as f64).contains(&nanos), "{secs} s is not a length of time");
         Self(nanos as u64)
     }
 

@@ -15,6 +15,7 @@
 //!                                                 +-- layout     names, module docs, format pages
 //!                                                 +-- citations  keys of papers
 //!                                                 +-- prose      how README and the book read
+//!                                                 +-- words      words that users do not read
 //! ```
 //!
 //! Sources are read as tokens ([`rust`]), so that a word in a comment or in a string is not code,
@@ -36,6 +37,7 @@ mod sources;
 mod threads;
 mod tree;
 mod unsafety;
+mod words;
 
 use std::fmt;
 
@@ -77,6 +79,8 @@ enum Rule {
     Citation,
     /// How README and the book read.
     Prose,
+    /// Words that sentences for users do without.
+    Words,
 }
 
 impl fmt::Display for Rule {
@@ -94,6 +98,7 @@ impl fmt::Display for Rule {
             Self::Format => "format",
             Self::Citation => "citation",
             Self::Prose => "prose",
+            Self::Words => "words",
         })
     }
 }
@@ -118,6 +123,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     findings.extend(layout::check(tree, &sources));
     findings.extend(citations::check(tree, &sources));
     findings.extend(prose::check(tree));
+    findings.extend(words::check(&sources));
     findings.sort();
     findings.dedup();
     findings

@@ -49,7 +49,7 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
             Warning,
             json!({ "drive": 2, "median_ms": 20.25, "cohort_median_ms": 4.0,
                     "cohort_mad_ms": 0.5, "samples": 32 }),
-            "drive 2 sat-out at 1.2 s: its last 32 commands took 20.2 ms (median), the drives' \
+            "drive 2 avoided at 1.2 s: its last 32 commands took 20.2 ms (median), the drives' \
              4.0 ms (deviation 0.5 ms)",
         ),
         (
@@ -57,21 +57,21 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
             Notice,
             json!({ "drive": 2, "median_ms": 0.0, "cohort_median_ms": 0.0,
                     "cohort_mad_ms": 0.0, "samples": 0 }),
-            "drive 2 heard at 1.2 s: it has ended a command again",
+            "drive 2 responsive at 1.2 s: it has completed a command again",
         ),
         (
             told(standing(EventKind::Heard, figures), None),
             Notice,
             json!({ "drive": 2, "median_ms": 20.25, "cohort_median_ms": 4.0,
                     "cohort_mad_ms": 0.5, "samples": 32 }),
-            "drive 2 heard at 1.2 s: it has ended a command again",
+            "drive 2 responsive at 1.2 s: it has completed a command again",
         ),
         (
             told(standing(EventKind::Silent, figures), None),
             Warning,
             json!({ "drive": 2, "median_ms": 20.25, "cohort_median_ms": 4.0,
                     "cohort_mad_ms": 0.5, "samples": 32 }),
-            "drive 2 silent at 1.2 s: it has had something to do for long and ended nothing",
+            "drive 2 unresponsive at 1.2 s: nothing has completed for long although I/O is outstanding",
         ),
         (
             lost(Why::Failed, Some("no room")),
@@ -90,7 +90,7 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
             lost(Why::ByHand, None),
             Notice,
             json!({ "drive": 2, "why": "by-hand", "member": "d2.img", "reason": null }),
-            "drive 2, d2.img, is lost: an operator wanted it",
+            "drive 2, d2.img, failed by an operator",
         ),
         (
             told(
@@ -108,20 +108,19 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
             }),
             Error,
             json!({ "drive": 2, "first_sector": 1000, "sectors": 1 }),
-            "sector 1000 of drive 2 is damaged: neither the drive nor redundancy gives it",
+            "sector 1000 of drive 2 is damaged: neither the drive nor redundancy returns it",
         ),
         (
             array(ArrayEvent::Damaged { drive, extent }),
             Error,
             json!({ "drive": 2, "first_sector": 1000, "sectors": 3 }),
-            "3 sectors from 1000 on of drive 2 are damaged: neither the drive nor redundancy \
-             gives them",
+            "3 sectors from 1000 on of drive 2 are damaged: neither the drive nor redundancy returns them",
         ),
         (
             array(ArrayEvent::DamagedRead { drive, extent }),
             Error,
             json!({ "drive": 2, "first_sector": 1000, "sectors": 3 }),
-            "a client wanted what can be had no more: 3 sectors from 1000 on of drive 2 are \
+            "a client read unrecoverable data: 3 sectors from 1000 on of drive 2 are \
              damaged until they are written",
         ),
         (
@@ -133,14 +132,13 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
             }),
             Notice,
             json!({ "drive": 2, "first_sector": 1000, "sectors": 3, "fault": "unreadable" }),
-            "3 sectors from 1000 on of drive 2 could not be read and are right again",
+            "3 sectors from 1000 on of drive 2 could not be read and were repaired",
         ),
         (
             array(ArrayEvent::Repaired { drive, extent, fault: Fault::Wrong, is_repaired: false }),
             Error,
             json!({ "drive": 2, "first_sector": 1000, "sectors": 3, "fault": "wrong" }),
-            "3 sectors from 1000 on of drive 2 held something else than what was written and \
-             still are not right",
+            "3 sectors from 1000 on of drive 2 held other data than was written and could not be repaired",
         ),
         (
             array(ArrayEvent::WriteFlawed {
@@ -151,7 +149,7 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
             }),
             Warning,
             json!({ "drive": 2, "first_sector": 1000, "sectors": 3, "promise": "medium" }),
-            "3 sectors from 1000 on of drive 2 were written and do not hold that",
+            "3 sectors from 1000 on of drive 2 do not hold the data that was written there",
         ),
         (
             array(ArrayEvent::WriteMended {
@@ -162,32 +160,31 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
             }),
             Notice,
             json!({ "drive": 2, "first_sector": 1000, "sectors": 3, "promise": "interface" }),
-            "3 sectors from 1000 on of drive 2 were not stored, were written again, and are right now",
+            "3 sectors from 1000 on of drive 2 were not stored, and were repaired",
         ),
         (
             array(ArrayEvent::Unlocated { stripe: 7, first_sector: 112 }),
             Error,
             json!({ "stripe": 7, "first_sector": 112 }),
-            "what the drives hold of stripe 7 at sector 112 does not match, and it cannot be told \
-             which is wrong: nothing was changed",
+            "stripe 7 does not match at sector 112, and the wrong drive cannot be located: nothing was changed",
         ),
         (
             array(ArrayEvent::RecordLost { drive, is_kept: true }),
             Error,
             json!({ "drive": 2, "kept": true }),
-            "drive 2 does not store the array's records, and the array cannot do without it",
+            "drive 2 does not store the array's metadata, and the array needs it",
         ),
         (
             array(ArrayEvent::ReadErrors { drive, errors: 33, is_kept: false }),
             Warning,
             json!({ "drive": 2, "errors": 33, "kept": false }),
-            "drive 2 has failed 33 reads lately: the array does without it",
+            "drive 2 had 33 read errors lately, and was failed",
         ),
         (
             array(ArrayEvent::ReadErrors { drive, errors: 33, is_kept: true }),
             Warning,
             json!({ "drive": 2, "errors": 33, "kept": true }),
-            "drive 2 has failed 33 reads lately, and the array cannot do without it",
+            "drive 2 had 33 read errors lately, and the array needs it",
         ),
         (
             array(ArrayEvent::ScrubDone(scrub)),
@@ -195,7 +192,7 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
             json!({ "state": "done", "scrubbed_stripes": 30, "stripes": 30, "unreadable": 1,
                     "wrong": 2, "unrepaired": 3, "unlocated": 4 }),
             "scrub: done, 30 of 30 stripes; repaired 1 sector that could not be read and 2 that \
-             were wrong, 3 could not be repaired; 4 codewords do not match and cannot be told apart",
+             were wrong, 3 could not be repaired; 4 codewords do not match and cannot be located",
         ),
         (
             array(ArrayEvent::ScrubBegun(ScrubProgress {
@@ -213,7 +210,7 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
             array(ArrayEvent::Failed { lost: drives, survives: 1 }),
             Error,
             json!({ "lost": [1, 2], "survives": 1 }),
-            "the array has failed: drives 1,2 are lost, it survives the loss of 1",
+            "the array has failed: drives 1,2 are missing or failed, it survives the loss of 1 drive",
         ),
         (
             assembled(none, Forced::No, 0),
@@ -238,52 +235,51 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
             array(ArrayEvent::ResyncBegun(progress)),
             Info,
             json!({ "synced_stripes": 10, "stripes": 30 }),
-            "redundancy is being made valid from stripe 10 of 30 on",
+            "resync from stripe 10 of 30 on",
         ),
         (
             array(ArrayEvent::ResyncStuck(progress)),
             Warning,
             json!({ "synced_stripes": 10, "stripes": 30 }),
-            "redundancy cannot be made valid from stripe 10 of 30 on: a drive is lost, or data \
-             there cannot be read",
+            "resync stopped at stripe 10 of 30: a drive is missing or failed, or data cannot be read",
         ),
         (array(ArrayEvent::ResyncDone), Info, json!({}), "all redundancy is valid"),
         (
             array(ArrayEvent::Unrecovered { extent: Extent::new(Lba::new(8), Sectors::new(3)) }),
             Error,
             json!({ "first_sector": 8, "sectors": 3 }),
-            "3 sectors from 8 on may hold something older than was written last before \
-             the crash: the journal could not give it",
+            "3 sectors from 8 on may hold older data than was written last before the crash: the journal could \
+             not recover it",
         ),
         (
             array(ArrayEvent::RebuildBegun(rebuild)),
             Notice,
             json!({ "drive": 2, "done_stripes": 10, "stripes": 30, "missed_regions": null }),
-            "drive 2 is being filled from stripe 10 of 30 on",
+            "drive 2 is rebuilding from stripe 10 of 30 on",
         ),
         (
             array(ArrayEvent::RebuildStopped(rebuild)),
             Warning,
             json!({ "drive": 2, "done_stripes": 10, "stripes": 30, "missed_regions": null }),
-            "drive 2 is lost again: 10 of its 30 stripes were filled",
+            "drive 2 failed again: 10 of 30 stripes were rebuilt",
         ),
         (
             array(ArrayEvent::RebuildDone { drive }),
             Notice,
             json!({ "drive": 2 }),
-            "drive 2 is filled, and counts again",
+            "drive 2 is rebuilt",
         ),
         (
             array(ArrayEvent::CopyBegun(CopyProgress { drive, left: 9, regions: 9 })),
             Notice,
             json!({ "drive": 2, "left_regions": 9, "regions": 9 }),
-            "a new drive is given a copy of drive 2, 9 regions",
+            "replacing drive 2: 9 regions to copy to the new drive",
         ),
         (
             array(ArrayEvent::CopyDone(CopyProgress { drive, left: 1, regions: 9 })),
             Notice,
             json!({ "drive": 2, "left_regions": 1, "regions": 9 }),
-            "drive 2 replaced by the drive that was given a copy of it: 1 of 9 regions left to copy",
+            "drive 2 replaced by the new drive: 1 of 9 regions left to copy",
         ),
         (
             stopped(CopyEnd::Failed, Some("Input/output error")),
@@ -291,39 +287,38 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
             json!({
                 "drive": 2, "because": "failed", "member": "d2.img", "reason": "Input/output error"
             }),
-            "the new drive, d2.img, that was given a copy of drive 2 does not get the place: it did not \
-             store what it was given: Input/output error",
+            "the new drive, d2.img, does not replace drive 2: it did not store what was written to it: \
+             Input/output error",
         ),
         (
             array(ArrayEvent::CopyStopped { drive, why: CopyEnd::TooSlow }),
             Warning,
             json!({ "drive": 2, "because": "too-slow", "member": null, "reason": null }),
-            "the new drive that was given a copy of drive 2 does not get the place: clients write faster \
-             than it takes that",
+            "the new drive does not replace drive 2: clients write faster than it takes the writes",
         ),
         (
             array(ArrayEvent::CopyStopped { drive, why: CopyEnd::Ending }),
             Notice,
             json!({ "drive": 2, "because": "ending", "member": null, "reason": null }),
-            "the new drive that was given a copy of drive 2 does not get the place: the array is ending",
+            "the new drive does not replace drive 2: the array is stopping",
         ),
         (
             array(ArrayEvent::Stopped(Ending::Clean)),
             Info,
             json!({}),
-            "the array was stopped in good order",
+            "the array was stopped cleanly",
         ),
         (
             array(ArrayEvent::Stopped(Ending::Failed)),
             Error,
             json!({}),
-            "the array has ended: more drives are lost than it survives",
+            "the array has stopped: more drives are missing or failed than it survives",
         ),
         (
             array(ArrayEvent::Stopped(Ending::Unsafe { silent: drives })),
             Error,
             json!({ "silent": [1, 2] }),
-            "the array was not stopped in good order: drives 1,2 do not answer",
+            "the array was not stopped cleanly: drives 1,2 do not answer",
         ),
     ]
 }

@@ -64,8 +64,9 @@ impl Bed {
             }
             None => builder.tempdir(),
         };
-        let folder = folder
-            .map_err(|error| AppError::usage(format!("cannot make a temporary folder: {error}")))?;
+        let folder = folder.map_err(|error| {
+            AppError::usage(format!("cannot create a temporary folder: {error}"))
+        })?;
         let whole = Profile::shipped(PROFILE).expect("it is shipped").size().bytes();
         let mut bed = Self { folder, seed: ask.seed, size: Sectors::ZERO, drive_size: whole };
         bed.size = bed.create().or_else(|_| {

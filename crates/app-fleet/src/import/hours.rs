@@ -37,7 +37,7 @@ pub(super) fn import(
     drop(task);
     let table = &all.table;
     if table.is_empty() {
-        return Err(AppError::usage("there are no rows in these sources"));
+        return Err(AppError::usage("these sources have no rows"));
     }
     let mut order: Vec<u32> = (0..table.len() as u32).collect();
     let key = |row: &u32| {

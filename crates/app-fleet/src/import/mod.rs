@@ -157,7 +157,7 @@ pub fn import(ask: &Import, progress: &dyn Progress) -> Result<ImportedFleet, Ap
         task.reach(done as u64 + 1);
     }
     drop(task);
-    let load = load.ok_or_else(|| AppError::usage("there is no source to read"))?;
+    let load = load.ok_or_else(|| AppError::usage("expected a source, got none"))?;
     written(ask, form, 0, &groups, load, progress)
 }
 
@@ -177,7 +177,7 @@ fn from_prometheus(
     for (done, source) in ask.sources.iter().enumerate() {
         if source.starts_with("https://") {
             return Err(AppError::usage(format!(
-                "{source}: there is no TLS here; save the answer by another program"
+                "{source}: https is not supported: save the answer with another program and import the file"
             )));
         }
         let imported = match (&wish.range, is_server(source)) {
@@ -216,7 +216,7 @@ fn written(
         return Err(AppError::usage(format!("group {name} is in two sources")));
     }
     if groups.iter().all(|group| group.windows.is_empty()) {
-        return Err(AppError::usage("there are no samples in these sources"));
+        return Err(AppError::usage("these sources have no samples"));
     }
     let imported = match form {
         Form::Hours => samples::write_hours(groups, load, &ask.out, progress)?,

@@ -75,7 +75,7 @@ impl JournalShown {
     pub(super) fn text(&self) -> String {
         let Self { lba, sectors, in_order, first_record, records } = self;
         let state = match in_order {
-            true => "left in order: nothing of it counts",
+            true => "clean: nothing of it counts",
             false => "in use: what counts comes to its place with the next mount",
         };
         let mut text = format!(

@@ -132,7 +132,7 @@ fn cannot(name: &str, what: &InspectWhat, why: CannotInspect) -> AppError {
                 AppError::usage(format!("{name} has no file {path}"))
             }
             (InspectWhat::Path(path), Errno::NotDirectory) => AppError::usage(format!(
-                "{name} has no file {path}: a part of the path is no directory"
+                "{name} has no file {path}: a part of the path is not a directory"
             )),
             (InspectWhat::Path(path), _) => AppError::trouble(format!(
                 "{name}: what leads to {path} cannot be read; fs check says what is lost"

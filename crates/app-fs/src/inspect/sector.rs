@@ -135,7 +135,7 @@ impl FilePart {
         let part = match (self.redundant, self.page) {
             (true, _) => "a redundant sector".to_owned(),
             (false, Some(page)) => format!("page {page}"),
-            (false, None) => "a data sector that is no page any more".to_owned(),
+            (false, None) => "a data sector that is not a page any more".to_owned(),
         };
         let able = match (self.codeword_bad, self.repairable) {
             (0, _) => "",

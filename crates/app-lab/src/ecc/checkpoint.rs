@@ -53,7 +53,7 @@ impl Checkpoint {
             let text = files::read_text(path, LENGTH_MAX)?;
             let wrong = |why: String| {
                 AppError::usage(format!(
-                    "{} is no checkpoint of this program: {why}",
+                    "{} is not a checkpoint of this program: {why}",
                     path.display()
                 ))
             };

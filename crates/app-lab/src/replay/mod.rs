@@ -122,7 +122,7 @@ fn worlds(ask: &Replay) -> Result<Vec<WorldSettings>, AppError> {
     if let Some(drive) = named.copied().find(|&drive| usize::from(drive) >= count) {
         let last = count - 1;
         return Err(AppError::usage(format!(
-            "there is no drive {drive}: {} has drives 0 to {last}",
+            "drive {drive} does not exist: {} has drives 0 to {last}",
             ask.spec
         )));
     }

@@ -101,7 +101,7 @@ pub fn merge(paths: &[PathBuf], report: Option<&PathBuf>) -> Result<Studied, App
 fn known(name: &str) -> Result<Study, AppError> {
     find(name).ok_or_else(|| {
         let names: Vec<&str> = all().iter().map(|study| study.name).collect();
-        AppError::usage(format!("'{name}' is no study: expected one of {}", names.join(", ")))
+        AppError::usage(format!("'{name}' is not a study: expected one of {}", names.join(", ")))
     })
 }
 

@@ -40,7 +40,7 @@ impl<'a> Parts<'a> {
         let mut shards = BTreeSet::new();
         for (name, text) in texts {
             let part: Part = serde_json::from_str(text)
-                .map_err(|error| format!("{name} is no part of a study: {error}"))?;
+                .map_err(|error| format!("{name} is not a part of a study: {error}"))?;
             let question = &part.question;
             let shard: Shard =
                 question.shard.parse().map_err(|error| format!("{name}: {error}"))?;
@@ -91,7 +91,7 @@ impl<'a> Parts<'a> {
             return Err(format!("{name}: a study takes 1 to {SEEDS_MAX} seeds, not {seeds}"));
         }
         if let Some(odd) = traces.iter().find(|trace| trace.contains(char::is_control)) {
-            return Err(format!("{name}: '{}' is no trace's name", odd.escape_debug()));
+            return Err(format!("{name}: '{}' is not a trace's name", odd.escape_debug()));
         }
         let mut names = BTreeSet::new();
         if let Some(twice) = traces.iter().find(|trace| !names.insert(*trace)) {

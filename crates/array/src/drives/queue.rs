@@ -58,9 +58,9 @@ impl FromStr for HostOrder {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.iter().find(|(_, name)| *name == text);
-        found
-            .map(|(order, _)| *order)
-            .ok_or_else(|| format!("'{text}' is no host order: expected fcfs, elevator or paper32"))
+        found.map(|(order, _)| *order).ok_or_else(|| {
+            format!("'{text}' is not a host order: expected fcfs, elevator or paper32")
+        })
     }
 }
 

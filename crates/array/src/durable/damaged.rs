@@ -209,7 +209,7 @@ pub enum ListingError {
 impl fmt::Display for ListingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Absent => f.write_str("there is no list of damaged sectors"),
+            Self::Absent => f.write_str("not a list of damaged sectors"),
             Self::Checksum => f.write_str("the list of damaged sectors is torn"),
             Self::Version { version } => write!(
                 f,

@@ -146,7 +146,7 @@ pub enum PageError {
 impl fmt::Display for PageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Absent => f.write_str("there is no map of what a drive has missed"),
+            Self::Absent => f.write_str("not a map of what a drive has missed"),
             Self::Checksum => f.write_str("the map of what a drive has missed is torn"),
             Self::Version { version } => write!(
                 f,

@@ -590,7 +590,7 @@ fn check_past(newest: usize, right: &Book, at: usize, word: &Superblock) -> Resu
 impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unclean => f.write_str("the array was not stopped in good order"),
+            Self::Unclean => f.write_str("the array was not stopped cleanly"),
             Self::Unsynced { stripes } => {
                 let of = if *stripes == 1 { "stripe" } else { "stripes" };
                 write!(f, "the redundancy of {stripes} {of} is not known to be valid")

@@ -142,7 +142,7 @@ pub enum RecordError {
 impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Absent => f.write_str("there is no record of a journal"),
+            Self::Absent => f.write_str("not a record of a journal"),
             Self::Version(version) => {
                 write!(f, "the record is of version {version}, this program reads {VERSION}")
             }

@@ -71,7 +71,9 @@ impl FromStr for Level {
         let percent = text.strip_suffix('%').and_then(|number| number.parse().ok());
         let extra_percent =
             percent.filter(|&percent| percent <= EXTRA_PERCENT_MAX).ok_or_else(|| {
-                format!("'{text}' is no share of extra reads: 0% to {EXTRA_PERCENT_MAX}%")
+                format!(
+                    "'{text}' is not a share of extra reads: expected 0% to {EXTRA_PERCENT_MAX}%"
+                )
             })?;
         Ok(Self { extra_percent })
     }

@@ -327,7 +327,7 @@ impl FromStr for Policy {
         Self::all().into_iter().find(|policy| policy.to_string() == text).ok_or_else(|| {
             let names: Vec<String> = Self::all().iter().map(Self::to_string).collect();
             format!(
-                "'{text}' is no policy: expected one of {}, level:extra-reads=P%",
+                "'{text}' is not a policy: expected one of {}, level:extra-reads=P%",
                 names.join(", ")
             )
         })

@@ -363,7 +363,8 @@ impl FromStr for Spec {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         let Some(family) = Family::ALL.into_iter().find(|family| family.name() == name) else {
             return fail(format!(
-                "'{name}' is no array: expected raid0, raid1, raid10, raid4, raid5, raid6 or eraid, as in eraid:5+1,e=2,chunk=8KiB"
+                "'{name}' is not an array type: expected one of raid0, raid1, raid10, raid4, raid5, raid6 or \
+                 eraid, as in eraid:5+1,e=2,chunk=8KiB"
             ));
         };
         let mut parts = rest.split(',');
@@ -431,7 +432,9 @@ fn drive_counts(family: Family, text: &str) -> Result<DriveCounts, SpecError> {
     let name = family.name();
     if family.is_mirror() {
         let Ok(drives) = text.parse::<u32>() else {
-            return fail(format!("'{text}' is no number of drives: expected one, as in {name}:4"));
+            return fail(format!(
+                "'{text}' is not a number of drives: expected one, as in {name}:4"
+            ));
         };
         let redundant = family.redundant().map_or(drives.saturating_sub(1), u32::from);
         return Ok(DriveCounts { drives, data: 1, redundant });
@@ -452,15 +455,16 @@ fn drive_counts(family: Family, text: &str) -> Result<DriveCounts, SpecError> {
                 )),
             }
         }
-        None => {
-            fail(format!("'{text}' is no shape: expected DATA+REDUNDANT drives, as in eraid:5+1"))
-        }
+        None => fail(format!(
+            "'{text}' is not an array shape: expected DATA+REDUNDANT drives, as in eraid:5+1"
+        )),
     }
 }
 
 fn number(part: &str, text: &str) -> Result<u32, SpecError> {
-    text.parse()
-        .or_else(|_| fail(format!("'{text}' in '{part}' is no number of drives or sectors")))
+    text.parse().or_else(|_| {
+        fail(format!("expected a number of drives or sectors, got '{text}' in '{part}'"))
+    })
 }
 
 fn chunk_size(text: &str) -> Result<Sectors, SpecError> {
@@ -505,7 +509,7 @@ mod tests {
     #[test]
     fn impossible_shapes_are_refused_with_the_limit() {
         for (text, sentence) in [
-            ("raid7:4", "'raid7' is no array"),
+            ("raid7:4", "'raid7' is not an array"),
             ("raid6:3", "raid6 needs at least 4 drives, got 3"),
             ("raid6:1", "raid6 needs at least 4 drives, got 1"),
             ("raid5:3+2", "raid5 has 1 redundant drive, got 2"),
@@ -521,23 +525,26 @@ mod tests {
             ("eraid:6", "expected DATA+REDUNDANT drives"),
             ("eraid:5+1,size=3", "'size=3' in 'eraid:5+1,size=3'"),
             ("eraid:5+1,chunk=0KiB", "a chunk is from 4KiB to 64MiB, got 0B"),
-            ("eraid:5+x", "'x' in '5+x' is no number"),
+            ("eraid:5+x", "expected a number of drives or sectors, got 'x' in '5+x'"),
             ("raid1:1", "raid1 needs at least 2 drives, got 1"),
             ("raid1:0", "raid1 needs at least 2 drives, got 0"),
-            ("raid1:1+1", "'1+1' is no number of drives: expected one, as in raid1:4"),
+            ("raid1:1+1", "'1+1' is not a number of drives: expected one, as in raid1:4"),
             ("raid1:65", "an array has at most 64 drives, raid1:65 has 65"),
             ("raid1:4294967295", "an array has at most 64 drives, raid1:4294967295"),
             ("raid1:2,e=2", "raid1 cannot have e=2"),
             ("raid1:2,parity=fixed", "'parity=fixed' in 'raid1:2,parity=fixed': raid1 has copies"),
             ("raid1:64,chunk=8MiB", "a stripe has at most 256MiB, 64 chunks have 512MiB"),
             ("raid10:2", "raid10 needs at least 3 drives, got 2"),
-            ("raid10:", "'' is no number of drives"),
+            ("raid10:", "'' is not a number of drives"),
             ("raid10:70", "an array has at most 64 drives"),
             ("raid5:1+1", "raid5 needs at least 3 drives, got 2"),
             ("raid0:4,journals=2", "raid0 has no redundancy, and so no journal"),
             ("raid6:6,journals=2", "the journal needs at least 3 drives of its own"),
             ("raid5:60,journals=5", "at most 64 drives, those for the journal included, got 65"),
-            ("raid5:5,journals=-1", "'-1' in 'journals=-1' is no number"),
+            (
+                "raid5:5,journals=-1",
+                "expected a number of drives or sectors, got '-1' in 'journals=-1'",
+            ),
         ] {
             let error = text.parse::<Spec>().unwrap_err().to_string();
             assert!(error.contains(sentence), "{text}: {error}");
@@ -557,7 +564,7 @@ mod tests {
         for (text, sentence) in [
             ("raid6", "raid6 needs at least 4 drives, got 3"),
             ("eraid", "expected DATA+REDUNDANT drives"),
-            ("raid7", "'raid7' is no array"),
+            ("raid7", "'raid7' is not an array"),
         ] {
             let error = Spec::of_drives(text, 3).unwrap_err().to_string();
             assert!(error.contains(sentence), "{text}: {error}");

@@ -108,7 +108,7 @@ fn a_drive_that_ends_other_commands_meanwhile_is_not_late_however_long_its_queue
     assert_eq!(
         run.array.queue_len(DriveIdx::new(4)),
         before,
-        "ten times the usual time is no reason"
+        "ten times the usual time is not a reason"
     );
     run.run_until_quiet();
 }

@@ -164,7 +164,7 @@ fn a_sector_that_is_not_given_is_read_from_one_other_copy() {
     assert_eq!(asked(&run), [1 - first], "one, and not the one that sits out");
     finish(&mut run, 1 - first);
     assert_eq!(assert_answered(&mut run, 1).decoded, 0);
-    assert_eq!(run.combined, before, "a copy is no arithmetic");
+    assert_eq!(run.combined, before, "a copy needs no arithmetic");
 }
 
 #[test]

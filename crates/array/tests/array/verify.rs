@@ -311,7 +311,7 @@ fn redundancy_that_goes_onto_the_list_of_damaged_sectors_is_had_from_no_record()
             assert!(answer.outcome.is_good() && buf.as_slice() == [4; 4096]);
         } else {
             let Outcome::Done { damaged, .. } = &answer.outcome else { panic!("{answer:?}") };
-            assert!(damaged.contains(0), "nothing gives it: {:?}", buf.as_slice()[0]);
+            assert!(damaged.contains(0), "nothing returns it: {:?}", buf.as_slice()[0]);
         }
     }
 }

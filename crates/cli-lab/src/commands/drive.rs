@@ -12,9 +12,9 @@ use levelhead_terminal::{Output, progress};
 
 #[derive(Subcommand)]
 pub(crate) enum Options {
-    /// Show what a model of drive does: seeks, rates, random reads by queue depth; without a name, list the models
+    /// Show a drive model: seeks, rates, random reads by queue depth; without a name, list the models
     Model(ModelArgs),
-    /// Make a profile of a drive by reads alone
+    /// Measure a profile of a drive by reads alone
     Measure(MeasureArgs),
 }
 
@@ -22,16 +22,16 @@ pub(crate) enum Options {
 pub(crate) struct MeasureArgs {
     /// A block device, a file, or an emulated drive, emu:PATH?profile=nearline-2tb; it is only read
     drive: String,
-    /// Where the profile goes, for --drive of replay and profile= of emulated drives
+    /// File of the profile, for --drive of replay and profile= of emulated drives
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
-    /// Replace what is there
+    /// Overwrite the file
     #[arg(long)]
     force: bool,
-    /// Spend some seconds instead of minutes; figures are within some per cent
+    /// Measure for seconds instead of minutes; accurate to some per cent
     #[arg(long)]
     quick: bool,
-    /// What chance is drawn from
+    /// Seed of random choices
     #[arg(long, default_value_t = 7, value_parser = shared::seed, allow_negative_numbers = true)]
     seed: u64,
 }
@@ -49,7 +49,7 @@ pub(crate) struct ModelArgs {
         requires = "profile"
     )]
     age_weight: f64,
-    /// What chance is drawn from
+    /// Seed of random choices
     #[arg(long, default_value_t = 7, value_parser = shared::seed, allow_negative_numbers = true)]
     seed: u64,
     /// Write an HTML page with the curves to this file

@@ -17,7 +17,7 @@ pub(crate) enum Options {
     Code(CodeArgs),
     /// Failure rates by Monte Carlo, with exact 95 % intervals
     Simulate(SimulateArgs),
-    /// How often each step of a drive's retries fails, from these rates and heads that wander
+    /// Failure rates of the steps of a drive's retries, from these rates and off-track heads
     Table(TableArgs),
 }
 
@@ -36,25 +36,25 @@ pub(crate) struct SimulateArgs {
     /// Raw bit error rates
     #[arg(long, value_name = "P,..", value_delimiter = ',', required = true, value_parser = shared::probability, allow_negative_numbers = true)]
     ber: Vec<f64>,
-    /// What the decoder is told of a sample: soft, a level; or hard, one bit
+    /// Input of the decoder for a sample: soft, a level; or hard, one bit
     #[arg(long, default_value = "soft")]
     channel: ChannelKind,
-    /// A point ends with this failure
+    /// End a point after this many failures
     #[arg(long, value_name = "COUNT", default_value = "100", value_parser = values::failures, allow_negative_numbers = true)]
     failures: u64,
-    /// A point ends after this many sectors, rounded up to blocks of 64
+    /// End a point after this many sectors, rounded up to blocks of 64
     #[arg(long, value_name = "COUNT", default_value = "1000000", value_parser = values::frames, allow_negative_numbers = true)]
     frames_max: u64,
-    /// The most iterations of a decoding
+    /// Maximum number of decoder iterations
     #[arg(long, value_name = "COUNT", default_value = "50", value_parser = values::iterations, allow_negative_numbers = true)]
     iterations: u32,
-    /// What chance is drawn from
+    /// Seed of random choices
     #[arg(long, default_value = "7", value_parser = shared::seed, allow_negative_numbers = true)]
     seed: u64,
-    /// Which code does the arithmetic: naive, portable, avx2 or avx512; all count the same
+    /// Kernel: naive, portable, avx2 or avx512; the counts do not depend on it
     #[arg(long)]
     kernel: Option<Kernel>,
-    /// Keep what has been counted in this file, and go on from what is there
+    /// Keep the counts in this file, and resume from it
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
 }

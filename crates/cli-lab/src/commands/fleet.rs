@@ -13,51 +13,53 @@ use levelhead_app_fleet::{
 };
 use levelhead_host::words;
 
+use crate::values;
 use levelhead_terminal::values as shared;
 use levelhead_terminal::{Output, progress};
 
 #[derive(Subcommand)]
 pub(crate) enum Options {
-    /// Make up a fleet after the field study: an hours table
+    /// Generate a synthetic fleet after the field study: an hours table
     Generate(GenerateArgs),
-    /// Make an hours table (.parquet) or samples (.csv) of what others have recorded
+    /// Convert recorded data to an hours table (.parquet) or samples (.csv)
     Import(ImportArgs),
-    /// Every table and figure of the field study, over your fleet
+    /// Compute every table and figure of the field study for your fleet
     Analyze(AnalyzeArgs),
-    /// Sum a part of a fleet up, for reduce
+    /// Summarise a part of a fleet, for reduce
     Map(MapArgs),
-    /// Put summaries of parts together: what analyze says of all of them
+    /// Combine summaries of parts: the results of analyze for all of them
     Reduce(ReduceArgs),
-    /// Print a query for SQL engines whose answer is a part of analyze's
+    /// Print a query for SQL engines that computes a part of analyze's results
     Sql(SqlArgs),
-    /// Which drives are slow against the others of their group; ends with 1 if one is
+    /// Find drives that are slow compared with the others of their group; exit code 1 if one is
     Detect(DetectArgs),
 }
 
 #[derive(Args)]
 pub(crate) struct GenerateArgs {
     /// Groups of drives; of hours 12 drives (ssd: 7) on average
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = shared::whole::<usize>, allow_negative_numbers = true)]
     groups: usize,
     /// Hours, of which each group's records lack a tenth
     #[arg(
         long,
         value_name = "N",
+        value_parser = shared::whole::<usize>,
         allow_negative_numbers = true,
         required_unless_present = "samples",
         conflicts_with = "samples"
     )]
     hours: Option<usize>,
-    /// Where chance comes from
+    /// Seed of random choices
     #[arg(long, default_value_t = 7, value_parser = shared::seed, allow_negative_numbers = true)]
     seed: u64,
     /// Kind of drives: disk or ssd
     #[arg(long, default_value_t = DriveKind::Disk, conflicts_with = "samples")]
     kind: DriveKind,
-    /// The file for the table: .parquet or .csv; samples are .csv
+    /// Output file of the table: .parquet or .csv; samples are .csv
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
-    /// A file for what happened to drives: CSV
+    /// Output file of the drives' events: CSV
     #[arg(long, value_name = "FILE", conflicts_with = "samples")]
     events: Option<PathBuf>,
     #[command(flatten)]
@@ -68,15 +70,16 @@ pub(crate) struct GenerateArgs {
 #[derive(Args)]
 #[command(next_help_heading = "Samples for fleet detect")]
 pub(crate) struct SamplesArgs {
-    /// Make samples of groups, one each five minutes, and not hours
+    /// Generate samples of groups, one every five minutes, instead of hours
     #[arg(long)]
     samples: bool,
-    /// Days of them
+    /// Days of samples
     #[arg(
         long,
         value_name = "N",
         default_value_t = 28,
         requires = "samples",
+        value_parser = shared::whole::<usize>,
         allow_negative_numbers = true
     )]
     days: usize,
@@ -86,10 +89,11 @@ pub(crate) struct SamplesArgs {
         value_name = "N",
         default_value_t = 3,
         requires = "samples",
+        value_parser = shared::whole::<usize>,
         allow_negative_numbers = true
     )]
     hours_per_day: usize,
-    /// Drives of a group, each count as likely
+    /// Drives of a group, drawn uniformly
     #[arg(long, value_name = "A..B", default_value = "5..24", requires = "samples", value_parser = counts)]
     drives: RangeInclusive<usize>,
     /// Standard deviation of the logarithm of a latency, one a group
@@ -101,6 +105,7 @@ pub(crate) struct SamplesArgs {
         value_name = "SD",
         default_value_t = 0.02,
         requires = "samples",
+        value_parser = shared::number,
         allow_negative_numbers = true
     )]
     lasting: f64,
@@ -110,41 +115,47 @@ pub(crate) struct SamplesArgs {
         value_name = "SHARE",
         default_value_t = 0.0,
         requires = "samples",
+        value_parser = shared::number,
         allow_negative_numbers = true
     )]
     missing: f64,
     /// Share of drives that are slow
-    #[arg(long, value_name = "SHARE", requires = "samples", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", requires = "samples", value_parser = shared::number, allow_negative_numbers = true)]
     slow: Option<f64>,
-    /// How slow they are, over what they would be
+    /// Latency of slow drives over that of healthy ones
     #[arg(
         long,
         value_name = "RATIO",
         default_value_t = 1.5,
         requires = "slow",
+        value_parser = shared::number,
         allow_negative_numbers = true
     )]
     slow_ratio: f64,
-    /// The day on which they become slow, the first of which is 0
+    /// First day on which they are slow, from 0
     #[arg(
         long,
         value_name = "DAY",
         default_value_t = 0,
         requires = "slow",
+        value_parser = shared::whole::<usize>,
         allow_negative_numbers = true
     )]
     slow_from: usize,
-    /// A file for which drives are slow: CSV, as fleet detect --labels takes it
+    /// File that lists the slow drives: CSV, as fleet detect --labels takes it
     #[arg(long, value_name = "FILE", requires = "slow")]
     slow_labels: Option<PathBuf>,
 }
 
 fn counts(text: &str) -> Result<RangeInclusive<usize>, String> {
-    range(text).ok_or_else(|| format!("'{text}' is no range of counts, as in 5..24"))
+    range(text)
+        .ok_or_else(|| format!("'{text}' is not a range of counts: expected A..B, as in 5..24"))
 }
 
 fn spreads(text: &str) -> Result<RangeInclusive<f64>, String> {
-    range(text).ok_or_else(|| format!("'{text}' is no range of numbers, as in 0.03..0.25"))
+    range(text).ok_or_else(|| {
+        format!("'{text}' is not a range of numbers: expected A..B, as in 0.03..0.25")
+    })
 }
 
 fn range<T: FromStr + Copy>(text: &str) -> Option<RangeInclusive<T>> {
@@ -162,23 +173,23 @@ pub(crate) struct ImportArgs {
     /// The file to write: .parquet for hours, .csv for samples
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
-    /// The sources are Prometheus's: a CSV of group, drive and the labels that name a drive's series
+    /// For Prometheus: a CSV of group, drive and the labels that name a drive's series
     #[arg(long, value_name = "CSV")]
     members: Option<PathBuf>,
     /// Unit of the latencies in Prometheus: s, ms or us
     #[arg(long, default_value = "s", requires = "members", value_parser = latency_unit)]
     unit: LatencyUnit,
-    /// Ask the server this: a mean latency, a series a drive
+    /// The query: a mean latency, one series a drive
     #[arg(long, value_name = "PROMQL", requires_all = ["members", "start", "end", "step"])]
     query: Option<String>,
-    /// From when, in unix seconds
-    #[arg(long, value_name = "TIME", requires = "query", allow_negative_numbers = true)]
+    /// Start, in unix seconds
+    #[arg(long, value_name = "TIME", requires = "query", value_parser = values::unix_seconds, allow_negative_numbers = true)]
     start: Option<i64>,
-    /// Until when, in unix seconds
-    #[arg(long, value_name = "TIME", requires = "query", allow_negative_numbers = true)]
+    /// End, in unix seconds
+    #[arg(long, value_name = "TIME", requires = "query", value_parser = values::unix_seconds, allow_negative_numbers = true)]
     end: Option<i64>,
     /// Seconds from one value to the next
-    #[arg(long, value_name = "SECONDS", requires = "query", value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", requires = "query", value_parser = values::step, allow_negative_numbers = true)]
     step: Option<u32>,
 }
 
@@ -187,7 +198,7 @@ fn latency_unit(text: &str) -> Result<LatencyUnit, String> {
         "s" => Ok(LatencyUnit::Seconds),
         "ms" => Ok(LatencyUnit::Millis),
         "us" => Ok(LatencyUnit::Micros),
-        _ => Err(format!("'{text}' is no unit of a latency: there are s, ms and us")),
+        _ => Err(format!("'{text}' is not a latency unit: expected s, ms or us")),
     }
 }
 
@@ -197,20 +208,20 @@ pub(crate) struct Tables {
     /// Hours tables: Parquet, .csv or .csv.zst, sorted by hour, raid and drive
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Look at slowdowns only, and not at load, time, age and models
+    /// Analyse slowdowns only, not load, time, age and models
     #[arg(long, value_name = "WHAT", value_parser = ["slowdown"])]
     only: Option<String>,
-    /// Fewest requests of a drive hour that is not idle
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(i32).range(0..), allow_negative_numbers = true)]
+    /// Minimum number of requests of a drive hour that is not idle
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = values::requests_min, allow_negative_numbers = true)]
     ios_min: i32,
-    /// Threads; as many as there are processors if not given
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    /// Number of threads; by default one per processor
+    #[arg(long, value_name = "N", value_parser = shared::whole::<usize>, allow_negative_numbers = true)]
     threads: Option<usize>,
 }
 
 #[derive(Args)]
 pub(crate) struct Shown {
-    /// The study's numbers beside yours are of: disk or ssd
+    /// Kind of drives of the study to compare with: disk or ssd
     #[arg(long, default_value_t = DriveKind::Disk)]
     kind: DriveKind,
     /// Write an HTML page with the figures into this folder
@@ -222,7 +233,7 @@ pub(crate) struct Shown {
 pub(crate) struct AnalyzeArgs {
     #[command(flatten)]
     tables: Tables,
-    /// What happened to drives: a CSV of hour, drive and kind (unplug or replug)
+    /// Events of drives: a CSV of hour, drive and kind (unplug or replug)
     #[arg(long, value_name = "CSV")]
     events: Option<PathBuf>,
     #[command(flatten)]
@@ -233,7 +244,7 @@ pub(crate) struct AnalyzeArgs {
 pub(crate) struct MapArgs {
     #[command(flatten)]
     tables: Tables,
-    /// The file for the summary
+    /// Output file of the summary
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
 }
@@ -243,7 +254,7 @@ pub(crate) struct ReduceArgs {
     /// Summaries that map or reduce has written
     #[arg(value_name = "SUMMARY", required = true)]
     files: Vec<PathBuf>,
-    /// A file for the summary of all
+    /// Output file of the combined summary
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -252,7 +263,7 @@ pub(crate) struct ReduceArgs {
 
 #[derive(Args)]
 pub(crate) struct SqlArgs {
-    /// The query; all are listed if none is given
+    /// Name of the query; without it, list all
     name: Option<String>,
 }
 
@@ -264,10 +275,10 @@ pub(crate) struct DetectArgs {
     /// The rule: level, median-ratio, mad, tukey or regression
     #[arg(long, default_value = "level")]
     detector: Detector,
-    /// Count against drives known to be slow: a CSV with columns host (or group) and disk_id (or drive), and cluster if there are several
+    /// Compare with drives known to be slow: a CSV with columns host (or group) and disk_id (or drive), and cluster if there are several
     #[arg(long, value_name = "CSV")]
     labels: Option<PathBuf>,
-    /// Print the rule and its constants, and read nothing
+    /// Print the rule and its constants only
     #[arg(long)]
     explain: bool,
 }

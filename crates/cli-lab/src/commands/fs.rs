@@ -26,10 +26,10 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
 #[derive(Args)]
 pub(crate) struct ReplayArgs {
     /// A file with one operation a line: write PATH OFFSET BYTES, read PATH OFFSET BYTES, sync [PATH], remove PATH, think
-    /// MILLISECONDS; begin, before which all is only prepared. Or a made-up workload: hibench:sort, ycsb:reads=90%
+    /// MILLISECONDS; begin, before which all is only prepared. Or a synthetic workload: hibench:sort, ycsb:reads=90%
     /// (docs/workloads.md)
     workload: String,
-    /// The drive's make: a shipped profile, or the path of a TOML file
+    /// Model of the drive: a shipped profile, or the path of a TOML file
     #[arg(long, value_name = "PROFILE", default_value = "nearline-2tb")]
     drive: String,
     #[arg(long, value_name = "PERCENT", default_value = "0%", help = faults::one("retry-rate"))]
@@ -39,7 +39,7 @@ pub(crate) struct ReplayArgs {
     /// The code of the longest groups, REDUNDANT,DATA
     #[arg(long, default_value = "9,246")]
     code: Code,
-    /// What a group gets that is shorter: by-length or fixed
+    /// Redundancy of shorter groups: by-length or fixed
     #[arg(long, value_name = "RULE", default_value = "by-length")]
     redundancy: Redundancy,
     /// The kind of all files: auto, a, b or mutable; the last two on a drive that makes use of zeroes at the end of a sector
@@ -48,7 +48,7 @@ pub(crate) struct ReplayArgs {
     /// Requests of a list that may be under way at a time, 1 to 1024
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = values::steps, allow_negative_numbers = true)]
     outstanding: u32,
-    /// What chance is drawn from
+    /// Seed of random choices
     #[arg(long, default_value_t = 7, value_parser = shared::seed, allow_negative_numbers = true)]
     seed: u64,
 }

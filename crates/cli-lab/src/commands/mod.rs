@@ -26,16 +26,16 @@ pub(crate) enum Command {
     /// Analytic estimates: code strength, overhead, tail latency, read strategy
     #[command(subcommand)]
     Plan(plan::Options),
-    /// Show what a drive's model does, or make a profile of a drive
+    /// Show a drive model, or measure a profile of a drive
     #[command(subcommand)]
     Drive(drive::Options),
     /// Replay operations on files over a modelled drive
     #[command(subcommand)]
     Fs(fs::Options),
-    /// Find the slow drives of a fleet in its records
+    /// Analyse a fleet's records, and find its slow drives
     #[command(subcommand)]
     Fleet(fleet::Options),
-    /// The LDPC code inside a drive: what it is, and how often it fails
+    /// Parameters and failure rates of the LDPC code inside a drive
     #[command(subcommand)]
     Ecc(ecc::Options),
     /// The erasure code as Verilog

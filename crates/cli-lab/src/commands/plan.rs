@@ -23,17 +23,17 @@ use levelhead_terminal::{Output, progress};
 
 #[derive(Subcommand)]
 pub(crate) enum Options {
-    /// The least redundancy for a target
+    /// Minimum redundancy for a target
     Code(CodeArgs),
-    /// Redundancy over the size of a codeword, or of a whole drive with three kinds of file
+    /// Redundancy by the size of a codeword, or of a whole drive with three kinds of file
     Redundancy(RedundancyArgs),
     /// Percentiles of a read's latency with and without local erasure coding
     Tail(Box<TailArgs>),
-    /// Requested data alone or the whole group: what costs all requests less
+    /// Compare reads of the requested data alone and of the whole group, by their cost for all requests
     Mode(Box<ModeArgs>),
-    /// The space that local erasure coding takes, of the files of a folder or of published mixes
+    /// Space overhead of local erasure coding, for the files of a folder or of published mixes
     Overhead(OverheadArgs),
-    /// What a drive could verify of a load's writes while it is idle, in how much memory, and at what cost
+    /// Share of a load's writes that a drive can verify while it is idle, by memory and cost
     Idle(Box<IdleArgs>),
 }
 
@@ -194,16 +194,16 @@ pub(crate) struct IdleArgs {
     /// The trace; of several devices in it, the one with the most requests
     #[arg(value_name = "TRACE", required_unless_present = "synthetic")]
     trace: Option<PathBuf>,
-    /// The trace's format, where it cannot be told from the file: msr, msr-cut, mqsim, vscsi, spc, systor17, blkparse or fio
+    /// Format of the trace, where the file does not show it: msr, msr-cut, mqsim, vscsi, spc, systor17, blkparse or fio
     #[arg(long, value_name = "FORMAT", requires = "trace")]
     format: Option<Format>,
-    /// A made-up load instead: iraw:web, or size=8KiB,interval=8ms,count=20000,reads=70%
+    /// A synthetic load instead: iraw:web, or size=8KiB,interval=8ms,count=20000,reads=70%
     #[arg(long, value_name = "WORKLOAD", conflicts_with = "trace")]
     synthetic: Option<Workload>,
-    /// Make of the drive: one that comes with the program, or a TOML file
+    /// Model of the drive: a shipped profile, or the path of a TOML file
     #[arg(long, value_name = "PROFILE", default_value = "nearline-2tb")]
     drive: String,
-    /// What makes room first: mru-lru, mru-mru, stay, adaptive, or dedicated, where unverified writes have memory of
+    /// What is evicted first: mru-lru, mru-mru, stay, adaptive, or dedicated, where unverified writes have memory of
     /// their own
     #[arg(long, value_name = "POLICY", default_value = "dedicated")]
     retention: Placing,
@@ -213,19 +213,19 @@ pub(crate) struct IdleArgs {
     /// Sizes of the memory that unverified writes have, or share
     #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "1MiB,2MiB,4MiB,8MiB,16MiB,64MiB", value_parser = values::drive_memory)]
     cache: Vec<Bytes>,
-    /// How long the drive idles before it verifies
+    /// Idle times before the drive verifies
     #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "1ms,5ms,20ms", value_parser = values::idle_wait)]
     wait: Vec<Nanos>,
     /// When the arm sets out for a verification: late or at-once
     #[arg(long, value_name = "START", default_value = "late")]
     start: VerifyStart,
-    /// Memory for checksums of writes whose bytes have made room
+    /// Memory for checksums of writes whose data was evicted
     #[arg(long, value_name = "SIZE", default_value = "0B", value_parser = values::sums)]
     sums: Bytes,
-    /// Share of the writes that the least cache is to verify
+    /// Share of the writes to verify, for the smallest cache
     #[arg(long, value_name = "P", default_value = "99%", value_parser = shared::probability, allow_negative_numbers = true)]
     goal: f64,
-    /// What chance is drawn from
+    /// Seed of random choices
     #[arg(long, default_value = "7", value_parser = shared::seed, allow_negative_numbers = true)]
     seed: u64,
     /// Write an HTML page to this file

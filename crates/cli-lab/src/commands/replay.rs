@@ -12,16 +12,16 @@ use levelhead_units::Ratio;
 
 use crate::values;
 use levelhead_terminal::values as shared;
-use levelhead_terminal::{Output, faults, progress};
+use levelhead_terminal::{Output, faults, policies, progress};
 
 /// What `--faults` is.
-const FAULTS: &str = "Everything that is wrong with the drives, in one";
+const FAULTS: &str = "All faults of the drives in one option";
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// The trace file, packed with zstd or gzip or not at all; without it a made-up load is used
+    /// The trace file, plain or compressed with zstd or gzip; without it, a synthetic load
     trace: Option<PathBuf>,
-    /// The made-up load; what is left out keeps its default. Or a server's: iraw:web, iraw:email, iraw:user-acc,
+    /// The synthetic load; keys that are left out keep their defaults. Or a server's: iraw:web, iraw:email, iraw:user-acc,
     /// iraw:code-dev or iraw:sas, and its first hour with iraw:web,length=1h
     #[arg(
         long,
@@ -30,11 +30,11 @@ pub(crate) struct Options {
         conflicts_with = "trace"
     )]
     synthetic: Workload,
-    /// The trace's format, where it cannot be told from the file: msr, msr-cut, mqsim, vscsi, spc,
+    /// Format of the trace, where the file does not show it: msr, msr-cut, mqsim, vscsi, spc,
     /// systor17, blkparse or fio
     #[arg(long, requires = "trace", conflicts_with = "synthetic")]
     format: Option<Format>,
-    /// How the trace's addresses get onto the array: wrap (modulo its size) or scale; by default as
+    /// How the trace's addresses are placed on the array: wrap (modulo its size) or scale; by default as
     /// recorded where they fit, else scaled
     #[arg(long, requires = "trace", conflicts_with = "synthetic", value_parser = placement)]
     placement: Option<Placement>,
@@ -51,7 +51,7 @@ pub(crate) struct Options {
     /// The array
     #[arg(long, default_value = "eraid:5+1,e=2,chunk=8KiB")]
     array: Spec,
-    /// The drives' make: a shipped profile, or the path of a TOML file
+    /// Model of the drives: a shipped profile, or the path of a TOML file
     #[arg(long, value_name = "PROFILE", default_value = "nearline-2tb")]
     drive: String,
     #[arg(
@@ -108,17 +108,17 @@ pub(crate) struct Options {
     /// with the drive order sptf
     #[arg(long, default_value_t = 0.0, value_parser = shared::number, allow_negative_numbers = true)]
     age_weight: f64,
-    /// The policies to compare
+    /// The policies to compare; --help describes each
     #[arg(long, value_delimiter = ',', default_value = "normal,assisted,pro-active,level")]
+    #[arg(long_help = policies::each("The policies to compare"))]
     policy: Vec<Policy>,
     /// Commands inside a drive at a time, 1 to 32
     #[arg(long, default_value_t = 32, value_parser = shared::window, allow_negative_numbers = true)]
     window: u32,
-    /// The order in which commands leave the host's queues: fcfs, elevator or paper32
+    /// Order of the host's queues: fcfs, elevator or paper32
     #[arg(long, default_value = "elevator")]
     host_order: HostOrder,
-    /// Keep this number of requests outstanding, 1 to 4096, and send the next one when one is answered, instead of
-    /// sending them at their times
+    /// Keep N requests outstanding, 1 to 4096, instead of sending them at their times
     #[arg(
         long,
         value_name = "N",
@@ -127,7 +127,7 @@ pub(crate) struct Options {
         allow_negative_numbers = true
     )]
     closed_loop: Option<usize>,
-    /// What chance is drawn from
+    /// Seed of random choices
     #[arg(long, default_value_t = 7, value_parser = shared::seed, allow_negative_numbers = true)]
     seed: u64,
     /// Write one line per request to this file
@@ -142,7 +142,7 @@ fn placement(text: &str) -> Result<Placement, String> {
     match text {
         "wrap" => Ok(Placement::Wrap),
         "scale" => Ok(Placement::Scale),
-        other => Err(format!("'{other}' is no placement: expected wrap or scale")),
+        other => Err(format!("'{other}' is not a placement: expected wrap or scale")),
     }
 }
 

@@ -26,18 +26,18 @@ pub(crate) struct EmitArgs {
     #[arg(long, default_value = "sector")]
     kind: Kind,
     /// Bytes of a sector that the testbench plays, a power of two
-    #[arg(long, value_name = "BYTES", default_value = "256")]
+    #[arg(long, value_name = "BYTES", default_value = "256", value_parser = shared::whole::<usize>, allow_negative_numbers = true)]
     sector_size: usize,
     /// Patterns of each number of erasures that the testbench plays; for polynomial, ten codewords each
-    #[arg(long, value_name = "COUNT", default_value = "1")]
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = shared::whole::<usize>, allow_negative_numbers = true)]
     patterns: usize,
-    /// What the testbench's bytes and erasures are drawn from
+    /// Seed of the testbench's bytes and erasures
     #[arg(long, default_value = "7", value_parser = shared::seed, allow_negative_numbers = true)]
     seed: u64,
-    /// The folder, which is made if it is not there
+    /// The folder; created if it does not exist
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Write over files of the same names in a folder that is not empty
+    /// Overwrite files of the same names
     #[arg(long)]
     force: bool,
 }

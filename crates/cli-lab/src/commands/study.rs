@@ -11,11 +11,11 @@ use levelhead_terminal::{Output, progress};
 
 #[derive(Subcommand)]
 pub(crate) enum Options {
-    /// Every study there is
+    /// List all studies
     List,
     /// Run a study: the paper's numbers and ours, with 95 % intervals over seeds
     Run(Run),
-    /// Put the parts of a study together that --shard has made
+    /// Combine the parts of a study that --shard has computed
     Merge(Merge),
 }
 
@@ -23,16 +23,16 @@ pub(crate) enum Options {
 pub(crate) struct Run {
     /// The study, as in levelhead-lab study list
     name: String,
-    /// Fewer requests and seeds: within a minute
+    /// Use fewer requests and seeds: at most a minute
     #[arg(long)]
     quick: bool,
     /// The first seed; the others follow it
     #[arg(long, default_value_t = 7, value_parser = shared::seed, allow_negative_numbers = true)]
     seed: u64,
-    /// How many seeds; each study has its own number for quick and for full runs
-    #[arg(long, allow_negative_numbers = true)]
+    /// Number of seeds; each study has its own number for quick and for full runs
+    #[arg(long, value_parser = shared::whole::<u32>, allow_negative_numbers = true)]
     seeds: Option<u32>,
-    /// A trace in place of a made-up load (fleet.detect: samples of drives), for studies that take one; may be repeated
+    /// A trace in place of a synthetic load (fleet.detect: samples of drives), for studies that take one; may be repeated
     #[arg(long, value_name = "FILE")]
     trace: Vec<PathBuf>,
     /// Drives of the samples that are known to be slow, as in levelhead-lab fleet detect
@@ -41,10 +41,10 @@ pub(crate) struct Run {
     /// Write an HTML page with the figures into this folder
     #[arg(long, value_name = "DIR", conflicts_with = "shard")]
     report: Option<PathBuf>,
-    /// Work out a part only, the I-th of N; --json then prints what levelhead-lab study merge takes
+    /// Compute only the I-th of N parts; --json then prints what levelhead-lab study merge takes
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
-    /// Keep every measurement in this file, and go on from those that are there
+    /// Keep the measurements in this file, and resume from it
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
 }

@@ -35,7 +35,7 @@ fn model_shows_rates_seeks_and_random_reads() {
     assert!((75.0..90.0).contains(&rate(0)) && (150.0..220.0).contains(&rate(5)), "{depths:?}");
     let error = levelhead(&["drive", "model", "nonesuch"]);
     assert!(
-        error.refusal().contains("'nonesuch' is no drive profile: expected one of nearline-2tb")
+        error.refusal().contains("'nonesuch' is not a drive profile: expected one of nearline-2tb")
     );
 }
 

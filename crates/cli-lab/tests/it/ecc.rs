@@ -115,13 +115,13 @@ fn what_no_count_can_take_is_refused() {
     for (options, part) in [
         (&["--ber", "0.6"][..], "above 0 and below 0.5, not 0.6"),
         (&["--ber", "0"], "above 0 and below 0.5, not 0"),
-        (&["--ber", "x"], "no probability"),
+        (&["--ber", "x"], "is not a probability"),
         (&["--ber", "0.01", "--forced", "128"], "0, 256, 512 or 1024 bytes, not '128'"),
         (&["--ber", "0.01", "--failures", "1"], "from 2 to"),
         (&["--ber", "0.01", "--iterations", "0"], "from 1 to 1000"),
-        (&["--ber", "0.01", "--kernel", "sse"], "naive, portable, avx2 and avx512"),
+        (&["--ber", "0.01", "--kernel", "sse"], "naive, portable, avx2 or avx512"),
         (&["--ber", "0.01", "--channel", "loud"], "soft or hard"),
-        (&["--ber", "0.01", "--checkpoint", &path], "no checkpoint of this program"),
+        (&["--ber", "0.01", "--checkpoint", &path], "not a checkpoint of this program"),
         (&[], "--ber"),
     ] {
         let sentence = simulate(options);
@@ -161,7 +161,7 @@ fn a_table_is_shown_written_and_taken_by_a_drive() {
     let good = levelhead(&load).json();
     assert_ne!(value["runs"], good["runs"]);
     for (faults, expected) in [
-        ("ecc=none-such", "'none-such' is no retry table"),
+        ("ecc=none-such", "'none-such' is not a retry table"),
         ("ecc=equal,hard-rate=1%", "hard-rate cannot be stated beside ecc"),
         ("rotations=3,ecc=equal", "rotations cannot be stated beside ecc"),
     ] {

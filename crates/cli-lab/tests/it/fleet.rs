@@ -62,7 +62,9 @@ fn a_healthy_group_ends_with_0_and_wrong_input_with_2() {
     fs::write(&path, "ts,group,drive,latency_us,load\n1,g,a,b,1\n").unwrap();
     let refused = levelhead(&["fleet", "detect", &path]);
     assert!(
-        refused.refusal().ends_with("samples.csv: line 2: latency_us 'b' is no number and not NA")
+        refused
+            .refusal()
+            .ends_with("samples.csv: line 2: latency_us 'b' is neither a number nor NA")
     );
     let refused = levelhead(&["fleet", "detect", &path, "--detector", "none"]);
     assert!(refused.refusal().contains("no detector is called 'none'"));

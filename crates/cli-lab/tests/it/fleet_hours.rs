@@ -226,7 +226,7 @@ fn queries_are_listed_and_printed() {
         let text = levelhead(&["fleet", "sql", name]).good();
         assert!(text.contains("SELECT") && text.contains("FROM hours"), "{text}");
     }
-    refused(&levelhead(&["fleet", "sql", "nothing"]), "there are counts, slowdowns");
+    refused(&levelhead(&["fleet", "sql", "nothing"]), "expected one of counts, slowdowns");
 }
 
 #[test]
@@ -240,8 +240,11 @@ fn what_cannot_be_is_said_in_a_sentence() {
     let summary = shelf.path("summary");
     refused(&levelhead(&["fleet", "map", &cut, "-o", &summary]), "cut.parquet");
     assert!(!fs::exists(&summary).unwrap());
-    refused(&levelhead(&["fleet", "analyze", &path, "--threads", "0"]), "0 threads");
-    refused(&levelhead(&["fleet", "reduce", &path]), "no summary of a fleet");
+    refused(
+        &levelhead(&["fleet", "analyze", &path, "--threads", "0"]),
+        "expected 1 to 1024 threads, got 0",
+    );
+    refused(&levelhead(&["fleet", "reduce", &path]), "not a fleet summary");
     refused(&levelhead(&["fleet", "analyze", &path, &path]), "is named twice");
     let apart = "is to be written, and is read";
     refused(&levelhead(&["fleet", "map", &path, "-o", &path]), apart);
@@ -253,11 +256,11 @@ fn what_cannot_be_is_said_in_a_sentence() {
         levelhead(&["fleet", "map", &path, "--only", "slowdown", "-o", place]).good();
     }
     refused(&levelhead(&["fleet", "reduce", &a, &b]), "is the same summary as");
-    refused(&levelhead(&["fleet", "analyze", "/dev/null"]), "is no file");
-    refused(&levelhead(&["fleet", "import", "/dev/null", "-o", &cut]), "is no file");
+    refused(&levelhead(&["fleet", "analyze", "/dev/null"]), "is not a regular file");
+    refused(&levelhead(&["fleet", "import", "/dev/null", "-o", &cut]), "is not a regular file");
     let zero = ["fleet", "generate", "--groups", "0", "--hours", "1", "-o", &out];
     refused(&levelhead(&zero), "0 groups");
-    refused(&levelhead(&["fleet", "analyze", &path, "--kind", "tape"]), "no kind of drive");
+    refused(&levelhead(&["fleet", "analyze", &path, "--kind", "tape"]), "is not a kind of drive");
     let text = shelf.path("falling.csv");
     let header = "hour,raid,drive,latency_us,ios,bytes\n";
     fs::write(&text, format!("{header}2,1,1,1,1,1\n1,1,1,1,1,1\n")).unwrap();

@@ -89,8 +89,8 @@ fn what_cannot_be_is_refused_in_one_sentence() {
             "my.list:2:6: expected a file that was written before, found 'b'",
         ),
         ("", &[], "my.list: expected at least one operation that is timed, found none"),
-        (LIST, &["--code", "65,100"], "65,100 is no code for files"),
-        (LIST, &["--kind", "c"], "'c' is no kind of file: expected auto, a, b or mutable"),
+        (LIST, &["--code", "65,100"], "65,100 is not a code for files"),
+        (LIST, &["--kind", "c"], "'c' is not a kind of file: expected auto, a, b or mutable"),
         (LIST, &["--outstanding", "0"], "0"),
         (LIST, &["--drive", "none-such"], "none-such"),
     ] {

@@ -102,14 +102,14 @@ fn bad_questions_are_refused_in_one_sentence() {
     let table = shelf.path("sizes.csv");
     fs::write(&table, "8KiB,3\nlarge,2\n").unwrap();
     for (args, part) in [
-        (&["code", "--failure-rate", "2"][..], "'2' is no probability from 0 to 1"),
+        (&["code", "--failure-rate", "2"][..], "'2' is not a probability from 0 to 1"),
         (&["code", "--failure-rate", "0.5", "--length", "10"], "no code of length 10 reaches"),
         (&["code", "--failure-rate", "1e-3", "--length", "70000"], "from 1 to 65536"),
         (&["code", "--failure-rate", "0.5", "--correlation", "3"], "a probability is at most 1"),
-        (&["tail", "--code", "9"], "'9' is no code: expected REDUNDANT,DATA"),
+        (&["tail", "--code", "9"], "'9' is not a code: expected REDUNDANT,DATA"),
         (&["tail", "--code", "0,1", "--sectors", "100000"], "fails too often"),
         (&["tail", "--queue-depth", "4", "--sectors", "300"], "spans more than a group"),
-        (&["tail", "--percentile", "100"], "is no percentile"),
+        (&["tail", "--percentile", "100"], "is not a percentile"),
         (&["tail", "--retry-time", "2min"], "longer than a minute"),
         (&["mode", "--wanted", "7"], "7 drives with requested data are more than the group's 6"),
         (&["redundancy", "--capacities", "1:2"], "as in 90:8:2"),

@@ -66,7 +66,7 @@ fn what_no_engine_has_is_refused_before_anything_is_written() {
         (&["--code", "300,500"], "1 to 255 redundant symbols, not 300"),
         (&["--code", "65,500", "--kind", "polynomial"], "1 to 64 redundant symbols, not 65"),
         (&["--code", "4,1020", "--kind", "polynomial"], "at most 1023 symbols, not 1024"),
-        (&["--code", "9,70000"], "'9,70000' is no code"),
+        (&["--code", "9,70000"], "'9,70000' is not a code"),
         (&["--code", "9,60000"], "--code 9,60000: a testbench plays codes of at most 4096 symbols"),
         (&["--kind", "decoder"], "expected sector or polynomial"),
         (&["--sector-size", "300"], "256 to 65536 bytes, a power of two"),

@@ -131,7 +131,7 @@ fn parts_become_the_whole_byte_for_byte() {
     let ended = merge(&[parts[0], parts[1], &other]);
     assert!(ended.err.contains("not parts of the same run"), "{}", ended.err);
     fs::write(&other, "{}").unwrap();
-    assert!(merge(&[&other]).err.contains("is no part of a study"));
+    assert!(merge(&[&other]).err.contains("is not a part of a study"));
 
     // What a hand or a broken disk can make of a part.
     let text = fs::read_to_string(parts[0]).unwrap();
@@ -211,7 +211,7 @@ fn parts_that_ask_for_nonsense_are_refused() {
         ("0", "[]", "a study takes 1 to 1000 seeds, not 0"),
         ("4000000000", "[]", "a study takes 1 to 1000 seeds, not 4000000000"),
         ("1", "[\"a\", \"a\"]", "two traces are called a"),
-        ("1", "[\"\\u001b[31m\"]", "'\\u{1b}[31m' is no trace's name"),
+        ("1", "[\"\\u001b[31m\"]", "'\\u{1b}[31m' is not a trace's name"),
         ("1", "[\"a\"]", "lec.table1 takes no trace"),
     ] {
         let changed = whole.replace("\"seeds\": 1", &format!("\"seeds\": {seeds}"));
@@ -225,9 +225,9 @@ fn parts_that_ask_for_nonsense_are_refused() {
 #[test]
 fn bad_questions_are_refused_in_a_sentence() {
     for (options, sentence) in [
-        (&["run", "eraid.table3"][..], "'eraid.table3' is no study: expected one of"),
+        (&["run", "eraid.table3"][..], "'eraid.table3' is not a study: expected one of"),
         (&["run", "eraid.table1", "--seeds", "0"], "a study takes 1 to 1000 seeds, not 0"),
-        (&["run", "eraid.table1", "--shard", "3/2"], "'3/2' is no shard"),
+        (&["run", "eraid.table1", "--shard", "3/2"], "'3/2' is not a shard"),
         (&["run", "eraid.table1", "--trace", "x"], "eraid.table1 takes no trace"),
     ] {
         let ended = study(options);

@@ -12,7 +12,10 @@ use crate::support::{PROGRAM, Shelf, check_refused as check, command, levelhead,
 fn impossible_arrays_are_refused() {
     let shelf = Shelf::new();
     for (array, parts) in [
-        ("raid9:6", ["'raid9' is no array", "raid0, raid1, raid10, raid4, raid5, raid6 or eraid"]),
+        (
+            "raid9:6",
+            ["'raid9' is not an array", "raid0, raid1, raid10, raid4, raid5, raid6 or eraid"],
+        ),
         ("raid5:5+1,chunk=64MiB", ["a stripe has at most 256MiB", "384MiB"]),
         ("raid5:5+1,journals=2", ["journals=2", "a replay keeps no journal"]),
     ] {
@@ -43,15 +46,15 @@ fn numbers_out_of_range_are_refused_with_the_range() {
         ("--adjacency", "-1", ["adjacency", "-1"]),
         ("--adjacency", "x", ["--adjacency", "'x' is not a number"]),
         ("--age-weight", "-1", ["weight of age", "0 or a positive number, not -1"]),
-        ("--drive-order", "look", ["no drive order", "fcfs, sstf, clook or sptf"]),
-        ("--drive-cache", "on", ["no drive cache", "off, read or write-back"]),
+        ("--drive-order", "look", ["is not a drive order", "fcfs, sstf, clook or sptf"]),
+        ("--drive-cache", "on", ["is not a drive cache", "off, read or write-back"]),
         ("--age-weight", "nan", ["weight of age", "0 or a positive number, not NaN"]),
         ("--seed", "-1", ["--seed", "'-1' is not a whole number from 0 to"]),
-        ("--slow", "6=10", ["there is no drive 6", "has drives 0 to 5"]),
+        ("--slow", "6=10", ["drive 6 does not exist", "has drives 0 to 5"]),
         ("--slow", "1=2000", ["1 to 1000 times", "2000"]),
         ("--slow", "1=0.5", ["1 to 1000 times", "0.5"]),
         ("--slow", "1", ["--slow", "expected DRIVE=FACTOR, as in 3=10"]),
-        ("--failing", "0,6", ["there is no drive 6", "has drives 0 to 5"]),
+        ("--failing", "0,6", ["drive 6 does not exist", "has drives 0 to 5"]),
         ("--failing", "0,x", ["--failing", "'x' is not a whole number from 0 to 63"]),
         ("--synthetic", "count=0", ["count", "expected 1 to 16777216, got 0"]),
         ("--synthetic", "interval=8", ["interval", "'8' is not a time"]),
@@ -63,16 +66,21 @@ fn numbers_out_of_range_are_refused_with_the_range() {
         check(&shelf, &["replay", option, value], &parts);
     }
     check(&shelf, &["demo", "--seed", "x"], &["--seed", "'x' is not a whole number"]);
+    check(&shelf, &["demo", "--seconds", "x"], &["'x' is not a whole number from 1 to 3600"]);
+    let generate = ["fleet", "generate", "--groups", "x"];
+    check(&shelf, &generate, &["--groups", "expected a whole number from 0, got 'x'"]);
+    let start = ["fleet", "import", "a", "--start", "2026-01-01"];
+    check(&shelf, &start, &["--start", "expected unix seconds, such as 1767225600"]);
 }
 
 #[test]
 fn names_nobody_knows_are_refused_with_those_that_there_are() {
     let shelf = Shelf::new();
-    let policy = ["'turbo' is no policy", "normal, on-failure, assisted", "pro-active"];
-    let order = ["'turbo' is no host order", "fcfs, elevator or paper32"];
+    let policy = ["'turbo' is not a policy", "normal, on-failure, assisted", "pro-active"];
+    let order = ["'turbo' is not a host order", "fcfs, elevator or paper32"];
     check(&shelf, &["replay", "--policy", "turbo"], &policy);
     check(&shelf, &["replay", "--host-order", "turbo"], &order);
-    let profile = ["'turbo' is no drive profile", "nearline-2tb", "the path of a TOML file"];
+    let profile = ["'turbo' is not a drive profile", "nearline-2tb", "the path of a TOML file"];
     check(&shelf, &["replay", "--drive", "turbo"], &profile);
     check(&shelf, &["turbo"], &["'turbo'"]);
     check(&shelf, &["replay", "--turbo"], &["'--turbo'"]);

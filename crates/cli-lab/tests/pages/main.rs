@@ -534,7 +534,7 @@ const FAULTS: [Fault; 25] = {
         answer("dragging enlarges without a limit", ["const LEAST = 1e-4", "const LEAST = 1e-9"]),
         answer("what is dragged over is not shown larger", ["setSelect: [dragged]", ""]),
         answer(
-            "what is saved is no SVG",
+            "what is saved is not an SVG",
             ["new XMLSerializer().serializeToString(copy)", "\"<svg\""],
         ),
     ]

@@ -94,7 +94,7 @@ impl Connection {
         let mut greeting = [0; 18];
         stream.read_exact(&mut greeting)?;
         if greeting[..16] != *b"NBDMAGICIHAVEOPT" {
-            return Err(io::Error::other("it is no NBD server"));
+            return Err(io::Error::other("it is not an NBD server"));
         }
         // Fixed newstyle without zeroes; then EXPORT_NAME of no bytes.
         stream.write_all(&3_u32.to_be_bytes())?;

@@ -270,7 +270,7 @@ impl Disk {
         let check = self.levelhead(&["check", "--scan", self.folder, "--array", uuid])?;
         let right = &check["codewords"]["right"];
         if check["stopped_in_order"] != true {
-            return Err(format!("{}: the array was not stopped in good order", self.name).into());
+            return Err(format!("{}: the array was not stopped cleanly", self.name).into());
         }
         say(&format!("{}: stopped in good order, {right} codewords right", self.name));
         Ok(())

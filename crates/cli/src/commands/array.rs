@@ -26,6 +26,7 @@ use super::listen::ListenArgs;
 use crate::manager::Manager;
 use crate::values::JournalChoice;
 use crate::{journal, values};
+use levelhead_terminal::policies;
 use levelhead_terminal::printer::{self, Printer};
 use levelhead_terminal::signals::{stop_on_signals, stop_once_begun};
 use levelhead_terminal::values as shared;
@@ -33,24 +34,24 @@ use levelhead_terminal::{Output, progress};
 
 #[derive(Subcommand)]
 pub(crate) enum Options {
-    /// Make an array over files, block devices or emulated drives
+    /// Create an array over files, block devices or emulated drives
     Create(CreateArgs),
-    /// Find the arrays that there are on this machine
+    /// List the arrays on this machine
     List(ListArgs),
-    /// Say what serve would do with these drives, and change nothing
+    /// Show what serve would do with these drives, and change nothing
     Assemble(AssembleArgs),
-    /// Look whether an array that is not served is as it should be, and change nothing
+    /// Check an array that is not served, and change nothing
     #[command(after_help = EXIT_CODES)]
     Check(CheckArgs),
-    /// Read what can be had of an array that is beyond help into a file, and change nothing on its drives
+    /// Copy all readable data of a failed array to a file, and change nothing on its drives
     Salvage(SalvageArgs),
     /// Serve an array over NBD until it is stopped
     Serve(Box<ServeArgs>),
-    /// Show how a running array is
+    /// Show the state of a running array
     Status(StatusArgs),
-    /// Show what has happened to a running array and its drives
+    /// Show the events of a running array and its drives
     Events(EventsArgs),
-    /// Read and compare everything in a running array, and repair what can be, beside what clients ask
+    /// Read and compare everything in a running array in the background, and repair it
     Scrub(ScrubArgs),
     #[command(flatten)]
     Ask(Ask),
@@ -65,30 +66,34 @@ pub(crate) struct CreateArgs {
     /// nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH, or nbds and &tls-certificates=DIR
     #[arg(required = true)]
     members: Vec<String>,
-    /// Trust that what is on the drives is redundant already
-    #[arg(long)]
-    assume_clean: bool,
     /// Check everything and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Take drives that hold something: another array, a file system, any other data
+    /// Overwrite drives that hold data: another array, a file system or anything else
     #[arg(long)]
     force: bool,
-    /// Where what is written goes first, so that a crash leaves all of it or nothing: members, all (the same, and also
-    /// long writes are logged, not only announced), none, or drives for it alone, DEVICE,DEVICE: at least one more than
-    /// the array can lose, each with the whole journal
+    /// Where the write journal is: members, all, none, or drives of its own as DEVICE,DEVICE
+    ///
+    /// After a crash the journal makes each write complete or absent. members: on all members; long writes are
+    /// intent-logged. all: the same, and long writes are journaled with their data. none: no journal; a crash
+    /// may leave wrong redundancy. DEVICE,DEVICE: on these drives alone, at least one more than the array can lose,
+    /// each with the whole journal.
     #[arg(long, value_parser = values::journal, default_value = "members")]
     journal: JournalChoice,
+    /// Skip the initial sync: assume that redundancy is already consistent
+    #[arg(long)]
+    assume_clean: bool,
 }
 
 /// What `list`, `assemble`, `check` and `status --check` say by how they end.
-const EXIT_CODES: &str = "Exit codes: 0 healthy, 1 degraded (less redundancy than the layout gives, or something is wrong), 2 wrong call, \
+const EXIT_CODES: &str = "Exit codes: 0 healthy, 1 degraded (less redundancy than the layout has, or something \
+    is wrong), 2 wrong call, \
 3 failed (more drives are missing than the layout survives).";
 
 #[derive(Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct ListArgs {
-    /// Folders to look in, or drives to look at; /dev/disk/by-id if none is given
+    /// Folders to search, or drives; /dev/disk/by-id if none is given
     #[arg(value_name = "DIR")]
     folders: Vec<PathBuf>,
 }
@@ -99,7 +104,7 @@ pub(crate) struct AssembleArgs {
     /// Folders that the drives lie in, or the drives themselves, as serve takes them
     #[arg(required = true, value_name = "DIR|MEMBER")]
     drives: Vec<String>,
-    /// How the array's UUID begins, where several arrays have drives in the folders
+    /// Beginning of the array's UUID, where the folders hold drives of several arrays
     #[arg(long, value_name = "UUID")]
     array: Option<String>,
     #[command(flatten)]
@@ -109,12 +114,13 @@ pub(crate) struct AssembleArgs {
 /// What may be so at an array's start.
 #[derive(Args)]
 pub(crate) struct AllowedArgs {
-    /// Start without drives that are missing and were there so far, after having looked for them for this long, 1s to
-    /// 1h, or at once: the first write records that they are missing, and a start after it needs no option
+    /// Start without missing drives, at once or after waiting for them, 1s to 1h
+    ///
+    /// The first write records that the drives are missing; later starts do not need this option.
     #[arg(long, value_name = "AFTER", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "0s", value_parser = values::look_for)]
     degraded: Option<Nanos>,
-    /// Serve an array that lost both its power and a drive: some of its data may be wrong
+    /// Start after an unclean shutdown with missing drives: may return wrong data
     #[arg(long)]
     force: bool,
 }
@@ -132,10 +138,10 @@ pub(crate) struct DrivesArgs {
     /// The drives in any order: paths, emu:PATH?.., nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH, ..
     #[arg(required_unless_present = "scan", conflicts_with = "scan")]
     members: Vec<String>,
-    /// Take the drives of one array that lie in a folder; may be given more than once
+    /// Take the drives of one array from a folder; may be given more than once
     #[arg(long, value_name = "DIR")]
     scan: Vec<PathBuf>,
-    /// How the array's UUID begins, where several arrays have drives in the folders
+    /// Beginning of the array's UUID, where the folders hold drives of several arrays
     #[arg(long, value_name = "UUID", requires = "scan")]
     array: Option<String>,
 }
@@ -183,26 +189,24 @@ impl TypedValueParser for KernelParser {
 }
 
 #[derive(Args)]
-#[command(after_help = "The exit code is 1 if anything is found that is wrong.")]
+#[command(after_help = "The exit code is 1 if anything wrong is found.")]
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     drives: DrivesArgs,
-    /// Which code does the arithmetic, of those that serve takes; if not given, the one with the most instructions
-    /// here: nothing is measured
+    /// Erasure-coding kernel, as for serve; by default the widest instruction set of this processor, unmeasured
     #[arg(long, env = "LEVELHEAD_KERNEL", hide_env_values = true, value_parser = KernelParser)]
     kernel: Option<Kernel>,
 }
 
 #[derive(Args)]
-#[command(after_help = "The exit code is 1 if not all of the array could be had.")]
+#[command(after_help = "The exit code is 1 if some data of the array could not be read.")]
 pub(crate) struct SalvageArgs {
     #[command(flatten)]
     drives: DrivesArgs,
-    /// The file that is made; it must not be there yet
+    /// The file to create; it must not exist
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
-    /// Which code does the arithmetic, of those that serve takes; if not given, the one with the most instructions
-    /// here: nothing is measured
+    /// Erasure-coding kernel, as for serve; by default the widest instruction set of this processor, unmeasured
     #[arg(long, env = "LEVELHEAD_KERNEL", hide_env_values = true, value_parser = KernelParser)]
     kernel: Option<Kernel>,
 }
@@ -211,63 +215,68 @@ pub(crate) struct SalvageArgs {
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     drives: DrivesArgs,
-    /// A drive that steps in when another one is lost, as by add-spare; once it has, it is a member. May be given more than
-    /// once
-    #[arg(long, value_name = "DEVICE")]
-    spare: Vec<String>,
     #[command(flatten)]
     nbd: ListenArgs,
-    /// Where it listens for control; by default UUID.control in $XDG_RUNTIME_DIR/levelhead, or in
+    #[command(flatten)]
+    allowed: AllowedArgs,
+    /// A drive that replaces one that fails, as with add-spare; may be given more than once
+    ///
+    /// Once it has replaced a drive, it is a member and is named among the drives.
+    #[arg(long, value_name = "DEVICE")]
+    spare: Vec<String>,
+    /// Read policy, such as level, normal or pro-active; --help describes each
+    #[arg(long, default_value_t = Policy::DEFAULT, long_help = policies::each("Read policy"))]
+    policy: Policy,
+    /// Serve metrics over HTTP for Prometheus: PORT for this machine only, ADDRESS:PORT, or [ADDRESS]:PORT
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<Address>,
+    /// A program to run for each event, without a shell; it gets one line of JSON on standard input
+    #[arg(long, value_name = "PROGRAM")]
+    on_event: Option<PathBuf>,
+    /// Path of the control socket; by default UUID.control in $XDG_RUNTIME_DIR/levelhead, or in
     /// /run/levelhead for root
     #[arg(long)]
     control: Option<PathBuf>,
-    /// How reads are served
-    #[arg(long, default_value_t = Policy::DEFAULT)]
-    policy: Policy,
+    /// Time after which an unresponsive drive is failed, 1s to 1h
+    ///
+    /// Only while writes wait for the drive and the layout survives its failure.
+    #[arg(long, default_value = "60s", value_parser = values::patience)]
+    lost_after: Nanos,
+    /// Read back what was written, and repair it: off, raw (at once) or idle[:CACHE] (when the drive is idle)
+    ///
+    /// With idle, CACHE is the memory for written data; writes beyond it are verified by their checksums.
+    #[arg(long, value_name = "WHEN", default_value = "off")]
+    verify_writes: VerifyWrites,
+    /// Time that a drive must have been idle before it reads back what was written
+    #[arg(long, value_name = "TIME", default_value = "1ms")]
+    verify_wait: Nanos,
+    /// How drives are asked to give up a read early: command or erc
+    ///
+    /// command: command duration limits and limited retry. erc: in addition, SATA drives without those get a read limit
+    /// of 0.1 s while redundancy can stand in for them (smartctl -l scterc, needs root). That limit holds for the whole
+    /// drive; its own limit is restored for reads with retries, when no further drive may fail, at the end, and at
+    /// the next start after a crash.
+    #[arg(long, value_name = "WAYS", default_value = "command")]
+    fast_fail: FastFail,
     /// Commands inside a drive at a time, 1 to 32
     #[arg(long, default_value_t = 32, value_parser = shared::window, allow_negative_numbers = true)]
     window: u32,
-    /// The order in which commands leave the host's queues: fcfs, elevator or paper32
+    /// Order of the host's queues: fcfs, elevator or paper32
     #[arg(long, default_value = "elevator")]
     host_order: HostOrder,
-    #[command(flatten)]
-    allowed: AllowedArgs,
-    /// How files and devices are read and written: uring, threads, or best (files in a tmpfs by the
-    /// array's own thread, at once; all others by io_uring where the kernel has it)
+    /// I/O method: uring, threads, or best
+    ///
+    /// best: files in a tmpfs by the array's own thread, all others by io_uring where the kernel has it.
     #[arg(long, env = "LEVELHEAD_IO", hide_env_values = true, default_value = "best")]
     io: Io,
-    /// By which ways drives are told to give up early: command (command duration limits and limited retry), or erc: SATA
-    /// drives without those, with root's rights, are given a read limit of 0.1 s while redundancy stands in for them
-    /// (smartctl -l scterc). It holds for all of a drive; its own is put back for reads with retries, when no drive
-    /// is left to lose, at the end, and at the next start after a crash
-    #[arg(long, value_name = "WAYS", default_value = "command")]
-    fast_fail: FastFail,
-    /// Which code computes redundancy: naive, portable, avx2, avx2-gfni or avx512-gfni; if not given, the one
-    /// that is measured to be the fastest here. `help` shows them all, and what is measured
+    /// Erasure-coding kernel: naive, portable, avx2, avx2-gfni or avx512-gfni; by default the fastest here
+    ///
+    /// The default is measured at the start. `--kernel help` lists the kernels and their measurements.
     #[arg(long, env = "LEVELHEAD_KERNEL", hide_env_values = true, value_parser = KernelParser)]
     kernel: Option<Kernel>,
-    /// A program to run, without a shell, for each event: a drive that is lost, slow, sits out or is read
-    /// again, a resync, the array's start and its end; it gets one line of JSON on its standard input
-    #[arg(long, value_name = "PROGRAM")]
-    on_event: Option<PathBuf>,
-    /// What chance is drawn from
+    /// Seed of random choices
     #[arg(long, default_value_t = 7, value_parser = shared::seed, allow_negative_numbers = true)]
     seed: u64,
-    /// How long a drive may say nothing before the array does without it, if writes wait for it and the
-    /// layout survives that; 1s to 1h
-    #[arg(long, default_value = "60s", value_parser = values::patience)]
-    lost_after: Nanos,
-    /// Whether what is written is read back and mended where it is not there: off, raw (at once) or idle[:CACHE] (when
-    /// its drive has nothing to do; keeps that much of it in memory, and of the rest checksums)
-    #[arg(long, value_name = "WHEN", default_value = "off")]
-    verify_writes: VerifyWrites,
-    /// How long a drive must have had nothing to do before it reads back what was written
-    #[arg(long, value_name = "TIME", default_value = "1ms")]
-    verify_wait: Nanos,
-    /// Where metrics are to be had over HTTP, for Prometheus and its kin: PORT for this machine only, ADDRESS:PORT,
-    /// or [ADDRESS]:PORT
-    #[arg(long, value_name = "ADDRESS")]
-    metrics: Option<Address>,
 }
 
 /// A verb for a running array, as the table of verbs offers it.
@@ -350,21 +359,21 @@ pub(crate) struct Running {
 
 #[derive(Args)]
 #[command(
-    after_help = "With --watch and --json it prints one JSON object a line. With --check it exits with 0 where the array is \
-                        healthy, 1 where it is degraded, 3 where it has failed; 2 is a wrong call."
+    after_help = "With --watch and --json it prints one JSON object a line. With --check it exits with 0 if the \
+        array is \
+                        healthy, 1 if it is degraded, 3 if it has failed; 2 is a wrong call."
 )]
 pub(crate) struct StatusArgs {
     /// The array's control socket, or any of its drives
     array: PathBuf,
-    /// Look again after this number of seconds, 0.1 to 3600, and show what was done meanwhile, until Ctrl-C or the
-    /// array's end
+    /// Refresh every SECONDS, 0.1 to 3600, with the rates since the last refresh, until Ctrl-C or the array's end
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1")]
     #[arg(value_parser = values::look_every)]
     watch: Option<Nanos>,
-    /// Show only which sectors are damaged: what they held can be had neither from their drives nor from redundancy
+    /// Show only the damaged sectors, which neither their drives nor redundancy can return
     #[arg(long, conflicts_with = "watch")]
     damaged: bool,
-    /// Exit with 1 where the array is degraded and with 3 where it has failed, and say why
+    /// Exit with 1 if the array is degraded and with 3 if it has failed, and print why
     #[arg(long, conflicts_with_all = ["watch", "damaged"])]
     check: bool,
     /// Show every counter, and all events that are kept
@@ -376,7 +385,7 @@ pub(crate) struct StatusArgs {
 pub(crate) struct ScrubArgs {
     /// The array's control socket, or any of its drives
     array: PathBuf,
-    /// start one, or go on with one that was stopped; stop it; or say how far it is
+    /// start or resume a scrub; stop it; or show its progress
     #[arg(value_parser = ["start", "stop", "status"], default_value = "start")]
     what: String,
 }
@@ -386,7 +395,7 @@ pub(crate) struct ScrubArgs {
 pub(crate) struct EventsArgs {
     /// The array's control socket, or any of its drives
     array: PathBuf,
-    /// Go on with what happens, until Ctrl-C or the array's end
+    /// Print new events as they happen, until Ctrl-C or the array's end
     #[arg(long)]
     follow: bool,
 }
@@ -404,12 +413,12 @@ pub(crate) struct OfDrive {
 pub(crate) struct Replace {
     /// The array's control socket, or any of its drives
     array: PathBuf,
-    /// The lost drive's number
+    /// The number of the drive to replace, failed or not
     #[arg(value_parser = shared::drive, allow_negative_numbers = true)]
     drive: u8,
     /// The new drive: a path, emu:PATH?.., or an NBD export
     device: String,
-    /// Take a drive that holds something: another array, a file system, any other data
+    /// Overwrite a drive that holds data: another array, a file system or anything else
     #[arg(long)]
     force: bool,
 }
@@ -420,7 +429,7 @@ pub(crate) struct AddSpare {
     array: PathBuf,
     /// The spare: a path, emu:PATH?.., or an NBD export
     device: String,
-    /// Take a drive that holds something: another array, a file system, any other data
+    /// Overwrite a drive that holds data: another array, a file system or anything else
     #[arg(long)]
     force: bool,
 }
@@ -437,13 +446,13 @@ pub(crate) struct OfSpare {
 pub(crate) struct Rebuild {
     /// The array's control socket, or any of its drives
     array: PathBuf,
-    /// Copy nothing for now
+    /// Pause rebuilding and copying
     #[arg(long, conflicts_with = "start")]
     pause: bool,
-    /// Go on, which is also what comes of no option
+    /// Resume; the default without any option
     #[arg(long)]
     start: bool,
-    /// Bytes a second that are copied at least, whatever clients ask, as in 5MB; 0 for none
+    /// Minimum rate in bytes a second, whatever the load from clients, as in 5MB; 0 for none
     #[arg(long, value_name = "RATE", value_parser = values::rebuild_rate)]
     min_rate: Option<Bytes>,
 }

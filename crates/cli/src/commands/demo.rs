@@ -13,16 +13,16 @@ use levelhead_terminal::{Output, progress};
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// What chance is drawn from
+    /// Seed of random choices
     #[arg(long, default_value_t = 7, value_parser = shared::seed, allow_negative_numbers = true)]
     seed: u64,
-    /// How long each of the five runs lasts, in seconds
-    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u64).range(1..=3600), allow_negative_numbers = true)]
+    /// Length of each of the five runs, in seconds, 1 to 3600
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = shared::seconds, allow_negative_numbers = true)]
     seconds: u64,
-    /// Where the emulated drives' files go; a folder of its own is made there and removed again
+    /// Folder for the emulated drives' files; they are in a folder of their own, which is removed at the end
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
-    /// Write an HTML page with the latencies' distributions to this file
+    /// Write an HTML page with the latency distributions to this file
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 }

@@ -12,13 +12,13 @@ use levelhead_terminal::signals::stop_on_signals;
 use levelhead_terminal::{Output, faults, say};
 
 /// What `--faults` is.
-const FAULTS: &str = "What is wrong with it, instead of what its name says";
+const FAULTS: &str = "Its faults, instead of those in its name";
 
 #[derive(Subcommand)]
 pub(crate) enum Options {
     /// Serve one emulated drive over NBD, for other programs to build on
     Emulate(Box<EmulateArgs>),
-    /// Say what a drive can do and what it says of itself; changes nothing on it
+    /// Show what a drive can do and what it reports; changes nothing on it
     Probe(ProbeArgs),
 }
 
@@ -34,15 +34,15 @@ pub(crate) struct EmulateArgs {
         value_parser = levelhead_host::read_faults
     )]
     faults: Option<Faults>,
-    /// What it uses its memory for, instead of what its name says: off, read or write-back. With
+    /// Use of its memory, instead of the one in its name: off, read or write-back. With
     /// write-back a drive that is killed (kill -9) loses what was neither flushed nor written yet
     #[arg(long, value_name = "MODE")]
     cache: Option<CacheMode>,
-    /// Whether it reads back what it has written, and writes again what differs: off, raw (within each write) or
+    /// Read back what was written, and write again what differs: off, raw (within each write) or
     /// idle (when nothing else is to do)
     #[arg(long, value_name = "MODE")]
     verify: Option<String>,
-    /// How long it idles before it does so
+    /// Idle time before it does so
     #[arg(long, value_name = "TIME")]
     idle_wait: Option<String>,
     /// What stays in its memory: mru-lru:SIZE, mru-mru, stay, adaptive or dedicated

@@ -28,25 +28,25 @@ const SENTENCES_MAX: usize = 1024;
 
 #[derive(Subcommand)]
 pub(crate) enum Options {
-    /// Make a filesystem on a file, a block device or an emulated drive
+    /// Create a filesystem on a file, a block device or an emulated drive
     Mkfs(Box<MkfsArgs>),
-    /// Mount a filesystem under a directory, and return when it is there
+    /// Mount a filesystem on a directory, and return when it is mounted
     Mount(MountArgs),
     /// Unmount a filesystem, and return when everything is on its disk; exit code 1 if something could not be stored
     Umount(UmountArgs),
     /// Make everything durable that was written to a mounted filesystem
     Sync(SyncArgs),
-    /// Show how a filesystem stands, mounted or not
+    /// Show the state of a filesystem, mounted or not
     Status(StatusArgs),
-    /// Say how a file is laid out, or the new files of a directory
+    /// Set the layout of a file, or of the new files of a directory
     Set(SetArgs),
-    /// Show what is on a disk that is not mounted: superblocks, a file, a sector, or the journal
+    /// Show superblocks, a file, a sector or the journal of a filesystem that is not mounted
     Inspect(InspectArgs),
-    /// Read everything once, mounted or not, and write anew what is bad
+    /// Read everything once, mounted or not, and repair bad sectors
     Scrub(ScrubArgs),
-    /// Look whether everything on a disk that is not mounted belongs together, and repair it
+    /// Check a filesystem that is not mounted, and repair it
     Check(CheckArgs),
-    /// Write wrong bytes to a disk that is not mounted, to see what becomes of them
+    /// Damage a filesystem that is not mounted, to test its repair
     Damage(DamageArgs),
 }
 
@@ -54,35 +54,35 @@ pub(crate) enum Options {
 pub(crate) struct MkfsArgs {
     /// A file, a block device, or an emulated drive: emu:PATH?profile=nearline-2tb
     target: String,
-    /// Its size, instead of all of the target; a file that is not there is made with it, without taking room
+    /// Its size, instead of all of the target; a file that does not exist is created with it, sparse
     #[arg(long, value_name = "SIZE")]
     size: Option<Bytes>,
     /// The code of the longest groups, REDUNDANT,DATA
     #[arg(long, default_value = "9,246", conflicts_with_all = ["failure_rate", "length"])]
     code: Code,
-    /// Probability that a sector's first pass fails: the code is the least that leaves 1e-6 of the groups
+    /// Probability that a sector's first pass fails: chooses the smallest code that leaves 1e-6 of the groups
     #[arg(long, value_name = "P", requires = "length", value_parser = shared::probability, allow_negative_numbers = true)]
     failure_rate: Option<f64>,
     /// Sectors of a group, for a failure rate: 255 or 1023
     #[arg(long, requires = "failure_rate", value_parser = values::group_length, allow_negative_numbers = true)]
     length: Option<u64>,
-    /// What a group gets that is shorter: by-length (as many redundant sectors as leave the same chance to be lost), or fixed
-    /// (as many as the longest)
+    /// Redundancy of shorter groups: by-length (same probability of loss), or fixed (as many
+    /// sectors as the longest)
     #[arg(long, value_name = "RULE", default_value = "by-length")]
     redundancy: Redundancy,
-    /// Copies of each sector of metadata, from 1 to 4
+    /// Copies of each sector of metadata, 1 to 4
     #[arg(long, value_name = "COUNT", default_value = "3", value_parser = values::metadata_copies, allow_negative_numbers = true)]
     metadata_copies: u8,
-    /// Groups of a file that are woven, from 1 to 64: a run of as many bad sectors as they repair together is repaired
+    /// Groups of a file that are interleaved, 1 to 64: together they repair longer runs of bad sectors
     #[arg(long, value_name = "DEPTH", default_value = "1", value_parser = values::interleave, allow_negative_numbers = true)]
     interleave: u8,
-    /// The drive makes use of zeroes at the end of a sector
+    /// The drive supports zero forcing: it uses zeroes at the end of a sector
     #[arg(long)]
     zero_forcing: bool,
-    /// A name for people, of at most 48 bytes
+    /// Label, at most 48 bytes
     #[arg(long, value_name = "NAME", default_value = "")]
     label: String,
-    /// Take a target that holds something
+    /// Overwrite a target that holds data
     #[arg(long)]
     force: bool,
 }
@@ -93,11 +93,11 @@ pub(crate) struct MountArgs {
     target: String,
     /// The directory
     directory: PathBuf,
-    /// How, separated by commas: ro, cache=SIZE (256MiB), writeback (the kernel joins small writes, and says late that the
+    /// Options, separated by commas: ro, cache=SIZE (256MiB), writeback (the kernel joins small writes, and says late that the
     /// disk is full), and what mount(8) knows: noexec, noatime, ..; suid and dev let set-user-id programs and devices have an effect
     #[arg(long = "options", short, value_name = "OPTION,..")]
     options: Vec<String>,
-    /// Stay until it is unmounted, and say on standard error what happens
+    /// Stay in the foreground until it is unmounted, with messages on standard error
     #[arg(long)]
     foreground: bool,
     /// Let go of the caller once it is mounted
@@ -137,13 +137,13 @@ pub(crate) struct StatusArgs {
 pub(crate) struct InspectArgs {
     /// A file, a block device, or an emulated drive
     target: String,
-    /// Instead of the superblocks: a file or directory by its path there, its inode, and where its sectors lie
+    /// Show a file or directory by its path: its inode, and the places of its sectors
     #[arg(long)]
     path: Option<String>,
-    /// What has this sector: the group of which file, or which metadata, and how it stands
+    /// Show the use and state of this sector: a group of a file, or metadata
     #[arg(long, value_name = "LBA", value_parser = values::lba, allow_negative_numbers = true)]
     group: Option<Lba>,
-    /// Marks and records of the journal
+    /// Show the marks and records of the journal
     #[arg(long)]
     journal: bool,
 }
@@ -152,10 +152,10 @@ pub(crate) struct InspectArgs {
 pub(crate) struct ScrubArgs {
     /// The directory on which it is mounted; or the file, the block device or the emulated drive that it is on
     target: String,
-    /// What is read, separated by commas: data, redundancy, metadata
+    /// What to read, separated by commas: data, redundancy, metadata
     #[arg(long, value_name = "PART,..", default_value = "data,redundancy,metadata", value_parser = scrub_parts)]
     only: ScrubParts,
-    /// The most bytes to be read in a second, such as 50MB
+    /// Maximum rate in bytes a second, such as 50MB
     #[arg(long, value_name = "SIZE")]
     rate: Option<Bytes>,
 }
@@ -164,10 +164,10 @@ pub(crate) struct ScrubArgs {
 pub(crate) struct CheckArgs {
     /// A file, a block device, or an emulated drive
     target: String,
-    /// Repair what has one right answer
+    /// Repair problems that have one correct solution
     #[arg(long)]
     repair: bool,
-    /// Read all sectors of files, too
+    /// Also read all sectors of files
     #[arg(long)]
     data: bool,
 }
@@ -177,23 +177,23 @@ pub(crate) struct CheckArgs {
 pub(crate) struct DamageArgs {
     /// A file, a block device, or an emulated drive
     target: String,
-    /// Says which sectors and which bytes: the same seed, the same damage
-    #[arg(long)]
+    /// Seed that selects sectors and bytes: the same seed, the same damage
+    #[arg(long, value_parser = shared::seed, allow_negative_numbers = true)]
     seed: u64,
     /// Sectors of each group, data and redundant ones alike; max: as many as it repairs
     #[arg(long, value_name = "COUNT|max", value_parser = values::per_group)]
     per_group: Option<PerGroup>,
     /// Copies of each sector of metadata, and of the superblock
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = shared::whole::<u8>, allow_negative_numbers = true)]
     metadata: Option<u8>,
-    /// A file of which one group is damaged
+    /// Path of a file with one group to damage
     #[arg(long, requires = "group", requires = "sectors")]
     path: Option<String>,
     /// Which group of the file, from 0
-    #[arg(long, value_name = "INDEX", requires = "path")]
+    #[arg(long, value_name = "INDEX", requires = "path", value_parser = shared::whole::<usize>, allow_negative_numbers = true)]
     group: Option<usize>,
     /// Sectors of that group
-    #[arg(long, value_name = "COUNT", requires = "path")]
+    #[arg(long, value_name = "COUNT", requires = "path", value_parser = shared::whole::<u64>, allow_negative_numbers = true)]
     sectors: Option<u64>,
     /// Consecutive sectors: the first one, and how many
     #[arg(long, value_name = "LBA,COUNT", value_parser = values::run_of_sectors)]

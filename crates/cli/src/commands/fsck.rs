@@ -14,25 +14,25 @@ const UNCORRECTED: u8 = 4;
 const TROUBLE: u8 = 8;
 const USAGE: u8 = 16;
 
-/// Look whether everything on a disk that is not mounted belongs together. Without -a, -p or -y nothing is written.
+/// Check a filesystem that is not mounted. Without -a, -p or -y nothing is written.
 #[derive(Parser)]
 #[command(name = "fsck.levelhead", version)]
 struct Fsck {
     /// A file, a block device, or an emulated drive
     target: String,
-    /// Repair what has one right answer; what was stopped in order is not looked at without -f
+    /// Repair problems that have one correct solution; skip a filesystem that was stopped cleanly, unless -f is given
     #[arg(short, conflicts_with_all = ["p", "y", "n"])]
     a: bool,
-    /// The same
+    /// The same as -a
     #[arg(short, conflicts_with_all = ["y", "n"])]
     p: bool,
-    /// Repair what has one right answer
+    /// Repair problems that have one correct solution
     #[arg(short, conflicts_with = "n")]
     y: bool,
     /// Write nothing
     #[arg(short)]
     n: bool,
-    /// Look at what was stopped in order, too
+    /// Check even if it was stopped cleanly
     #[arg(short)]
     f: bool,
     /// Say more: means nothing here

@@ -11,21 +11,21 @@ use crate::values::{self, Mode};
 
 #[derive(Args)]
 pub(crate) struct ListenArgs {
-    /// Where NBD clients find it: unix:PATH, a path ending in .sock, tcp:PORT on this machine, or
+    /// Address for NBD clients: unix:PATH, a path ending in .sock, tcp:PORT on this machine, or
     /// tcp:ADDRESS:PORT
     #[arg(long)]
     nbd: Endpoint,
-    /// The name of an export, and ,ro behind it if nothing may be written through it; more of them are
-    /// more names of the same device, and the first is the one for clients that name none
+    /// Name of an export, with ,ro for a read-only one; may be given more than once, and the
+    /// first one is the default export
     #[arg(long, value_name = "NAME[,ro]", default_value = "")]
     export: Vec<ExportName>,
-    /// Let clients read and not write, through whichever export
+    /// Make all exports read-only
     #[arg(long)]
     read_only: bool,
-    /// Who may use a Unix socket: its file's mode, as chmod takes it; 660 lets its group in, too
+    /// Mode of a Unix socket's file, as chmod takes it: 660 also admits its group
     #[arg(long, value_name = "MODE", default_value_t = Mode(SOCKET_MODE), value_parser = values::mode)]
     socket_mode: Mode,
-    /// Clients with an export at a time, 1 to 1024; further ones are refused
+    /// Maximum number of clients, 1 to 1024; further ones are refused
     #[arg(
         long,
         value_name = "COUNT",
@@ -34,19 +34,19 @@ pub(crate) struct ListenArgs {
         allow_negative_numbers = true
     )]
     max_connections: usize,
-    /// How long a client may take for its handshake before it is disconnected; 100ms to 10min
+    /// Time limit of a client's handshake, 100ms to 10min
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = values::handshake)]
     handshake_limit: Nanos,
-    /// Encrypt with this certificate, a PEM file: nothing is served without TLS then
+    /// Require TLS with this certificate, a PEM file
     #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "tls_certificates")]
     tls_cert: Option<PathBuf>,
     /// The private key of the certificate, a PEM file
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Encrypt with server-cert.pem and server-key.pem of this folder, as nbdkit and QEMU name them
+    /// Require TLS with server-cert.pem and server-key.pem of this folder, as nbdkit and QEMU name them
     #[arg(long, value_name = "DIR")]
     tls_certificates: Option<PathBuf>,
-    /// Let in only clients with a certificate of an issuer in this PEM file
+    /// Admit only clients with a certificate of an issuer in this PEM file
     #[arg(long, value_name = "FILE")]
     tls_client_ca: Option<PathBuf>,
 }

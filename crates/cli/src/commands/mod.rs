@@ -16,18 +16,18 @@ use crate::PROGRAM;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Make, serve and look after arrays (software RAID over NBD)
+    /// Create, serve and manage arrays (software RAID over NBD)
     #[command(subcommand)]
     Array(array::Options),
-    /// Make, mount and repair filesystems with Reed-Solomon codes inside one disk
+    /// Create, mount and repair filesystems with Reed-Solomon codes inside one disk
     #[command(subcommand)]
     Fs(fs::Options),
-    /// Watch this host's drives: which are slow compared with their peers, and which hang
+    /// Watch this host's drives for fail-slow and hung ones
     Watch(Box<watch::Options>),
-    /// Look at one drive, or serve an emulated one
+    /// Probe a drive, or serve an emulated one
     #[command(subcommand)]
     Drive(drive::Options),
-    /// See it work: six failing emulated drives, two policies, one minute; nothing to prepare
+    /// Run a demo: six failing emulated drives, two policies, one minute
     Demo(demo::Options),
     /// Print a shell's completions
     Completions(completions::Options),

@@ -19,27 +19,27 @@ use levelhead_terminal::signals::{stop_on_signals, stop_once_begun};
 
 #[derive(Args)]
 #[command(
-    after_help = "It opens no block device: smartctl does, as a child, once a day, and leaves drives that sleep alone. It ends with 0, \
+    after_help = "It opens no block device: smartctl does, as a child, once a day, and does not wake sleeping \
+        drives. It ends with 0, \
                   and with --once with 1 if a drive is slow or hangs. Without --once, --json prints one JSON object a line."
 )]
 pub(crate) struct Options {
-    /// Look once, judge by the state and a sample of some seconds, and end
+    /// Judge once, by the saved state and a sample of some seconds, and end
     #[arg(long, conflicts_with_all = ["record", "metrics", "on_event", "every"])]
     once: bool,
-    /// Set the limits of error recovery and the kernel's timers that do not suit the drives' redundancy: says what, asks, and reads
-    /// back
+    /// Correct limits of error recovery and kernel timers that do not suit the drives' redundancy; asks first
     #[arg(long, conflicts_with_all = ["once", "record", "metrics", "on_event", "every", "no_smart", "state"])]
     fix: bool,
-    /// Groups of drives instead of those that are found: a line each, its name and then drives' names or WWIDs
+    /// File with the groups of drives, one a line: a name, then the drives' names or WWIDs; found by itself if not given
     #[arg(long, value_name = "FILE")]
     groups: Option<PathBuf>,
-    /// Where the state is kept over restarts; otherwise watch.state in $STATE_DIRECTORY or /var/lib/levelhead
+    /// File of the state that is kept across restarts; by default watch.state in $STATE_DIRECTORY or /var/lib/levelhead
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// Add each window of each drive to this CSV, which `fleet detect` reads
+    /// Append each window of each drive to this CSV, for `levelhead-lab fleet detect`
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Where metrics are to be had over HTTP, for Prometheus and its kin: PORT for this machine only, ADDRESS:PORT,
+    /// Serve metrics over HTTP for Prometheus: PORT for this machine only, ADDRESS:PORT,
     /// or [ADDRESS]:PORT
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<Address>,
@@ -47,13 +47,13 @@ pub(crate) struct Options {
     /// _RATIO, _TEXT and _AT in its environment
     #[arg(long, value_name = "CMD")]
     on_event: Option<PathBuf>,
-    /// The time between two samples, 1s to 30s
+    /// Time between two samples, 1s to 30s
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = values::sample_every)]
     every: Nanos,
-    /// Ask no drive how it recovers errors
+    /// Do not query the drives' error recovery
     #[arg(long)]
     no_smart: bool,
-    /// The folder that has the host's sys, proc, dev and var
+    /// Folder with the host's sys, proc, dev and var
     #[arg(long, value_name = "FOLDER", default_value = "/")]
     root: PathBuf,
     /// Write what is below the root for the watch that has started this, and end
@@ -69,7 +69,7 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
         options;
     if !options.root.is_dir() {
         let root = options.root.display();
-        return Err(AppError::usage(format!("--root {root}: there is no such folder")));
+        return Err(AppError::usage(format!("--root {root}: no such folder")));
     }
     let state = state.unwrap_or_else(|| default_state(&options.root));
     let host = Host {
@@ -150,7 +150,9 @@ fn run_fix(host: &Host, output: Output) -> Result<(), AppError> {
     output.print(&fixed)?;
     match fixed.failed_count() {
         0 => Ok(()),
-        failed => Err(AppError::trouble(format!("{failed} drives could not be set"))),
+        failed => {
+            Err(AppError::trouble(format!("{} could not be set", words::counted(failed, "drive"))))
+        }
     }
 }
 

@@ -135,7 +135,7 @@ fn too_few_drives_for_a_journal_are_refused_and_nothing_is_written() {
         ),
         ("raid5:6", format!("{journal},{tiny}"), "a drive for the journal of raid5"),
         ("raid5:6", format!("{journal},{}", drives[0]), "are the same drive"),
-        ("raid5:6", "flash".to_owned(), "'flash' is no journal: expected members, all, none"),
+        ("raid5:6", "flash".to_owned(), "'flash' is not a journal: expected members, all, none"),
         ("raid5:6,journals=2", "members".to_owned(), "needs 2 drives for its journal, got 0"),
     ] {
         let args = ["array", "create", array, "--journal", &journal];

@@ -225,7 +225,7 @@ fn every_drive_leads_to_the_control_socket_past_clients_that_say_nothing() {
     fs::write(&stranger, [0; 8192]).unwrap();
     let refused = levelhead(&["array", "status", &stranger]);
     let expected =
-        format!("no running array answers at {stranger}: {stranger} is no drive of an array");
+        format!("no running array answers at {stranger}: {stranger} is not a drive of an array");
     assert_eq!(refused.refusal(), expected);
     let control = serving.control().to_owned();
     levelhead(&["array", "stop", &drives[5]]).good();
@@ -268,7 +268,8 @@ fn what_lies_where_the_control_socket_would_be_is_replaced_only_if_it_is_a_dead_
     let nbd = shelf.path("nbd.sock");
     for verb in [&["status"][..], &["status", "--watch"], &["stop"], &["events"]] {
         let refused = levelhead(&[&["array", verb[0], &nbd][..], &verb[1..]].concat());
-        let expected = format!("{nbd} is a socket for NBD clients and not for control");
+        let expected =
+            format!("{nbd} is a socket for NBD clients, not the control socket of an array");
         assert!(refused.refusal().starts_with(&expected), "{refused:?}");
     }
     serving.stop();

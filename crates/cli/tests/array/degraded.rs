@@ -25,7 +25,7 @@ fn export_that_is_away_is_left_out_and_named() {
     };
     let refused = ask(&[]);
     assert!(refused.refusal().starts_with(&uri), "{refused:?}");
-    assert!(refused.refusal().ends_with(", only --degraded goes on without it"), "{refused:?}");
+    assert!(refused.refusal().ends_with("; use --degraded to start without it"), "{refused:?}");
     let would: Value = ask(&["--degraded", "--json"]).degraded_json();
     assert_eq!(
         (&would["newly_missing"], &would["left_out"][0]["state"]),
@@ -136,7 +136,7 @@ fn newly_missing_and_states(would: &Value) -> (Value, Vec<&str>) {
 }
 
 const SPEC: &str = "raid5:2+1,chunk=8KiB";
-const ONLY: &str = "only --degraded starts without it";
+const ONLY: &str = "use --degraded to start without it";
 
 #[test]
 fn start_without_a_drive_that_was_there_so_far_needs_to_be_told() {
@@ -144,10 +144,7 @@ fn start_without_a_drive_that_was_there_so_far_needs_to_be_told() {
     let whole = array.start(&[], &[0, 1, 2]);
     assert_eq!(newly_missing_and_states(&whole), (json!([]), vec!["taken"; 3]));
     assert_eq!((&whole["state"], &whole["would"]), (&json!("whole"), &json!([])));
-    let expected = format!(
-        "drive 1 is missing and the array has not gone on without it so far: it is not among the 2 that were \
-         named, {ONLY}"
-    );
+    let expected = format!("drive 1 is missing: it is not among the 2 that were named; {ONLY}");
     assert_eq!(array.refusal(&[], &[0, 2]), expected);
     // Nothing is written, so nothing is recorded, and it is asked for again.
     for _ in 0..2 {
@@ -203,7 +200,7 @@ fn drive_that_is_back_is_named_before_it_is_given_what_it_has_missed() {
     let states = vec!["taken", "taken", "returning"];
     assert_eq!(newly_missing_and_states(&would), (json!([]), states));
     assert_eq!(would["drives"][2]["member"], array.drives[2].as_str());
-    let sentence = format!("drive 2 is back, {}, and is given what it has missed", array.drives[2]);
+    let sentence = format!("drive 2 is back, {}: partial resync", array.drives[2]);
     assert_eq!(would["would"], json!([sentence]));
     let serving = array.shelf.serve(&array.drives);
     assert_eq!(serving.said["remarks"], json!([sentence]));
@@ -217,12 +214,12 @@ fn drive_that_is_back_is_named_before_it_is_given_what_it_has_missed() {
 fn of_two_that_are_missing_those_are_named_that_were_there_so_far() {
     let array = Array::new("raid6:4+2,chunk=8KiB", 6, &[]);
     let refusal = array.refusal(&[], &[0, 1, 3, 4]);
-    let expected = "drives 2,5 are missing and the array has not gone on without them so far: they are not among \
-                    the 4 that were named, only --degraded starts without them";
+    let expected = "drives 2,5 are missing: they are not among \
+                    the 4 that were named; use --degraded to start without them";
     assert_eq!(refusal, expected);
     array.write(&["--degraded"], &[0, 1, 2, 3, 4]);
     let refusal = array.refusal(&[], &[0, 1, 3, 4]);
-    assert!(refusal.starts_with("drive 2 is missing and"), "{refusal}");
+    assert!(refusal.starts_with("drive 2 is missing:"), "{refusal}");
     let would = array.start(&["--degraded"], &[0, 1, 3, 4]);
     assert_eq!(would["newly_missing"], json!([2]));
     // More than it survives are missing, whatever is allowed.
@@ -237,10 +234,10 @@ fn of_two_that_are_missing_those_are_named_that_were_there_so_far() {
 fn force_and_degraded_are_asked_for_one_by_one() {
     let array = Array::new(SPEC, 3, &["--journal", "none"]);
     array.cut_off(&[0, 1, 2]);
-    let (missing, doubt) = ("drive 2 is missing and", "was not stopped in good order and drive 2");
+    let (missing, doubt) = ("drive 2 is missing: it is not", "was not stopped cleanly and drive 2");
     let both = array.refusal(&[], &[0, 1]);
     assert!(both.contains(missing) && both.contains(doubt), "{both}");
-    assert!(both.contains(ONLY) && both.ends_with("only --force goes on"), "{both}");
+    assert!(both.contains(ONLY) && both.ends_with("only --force starts it"), "{both}");
     let forced = array.refusal(&["--force"], &[0, 1]);
     assert!(forced.contains(missing) && !forced.contains(doubt), "{forced}");
     let told = array.refusal(&["--degraded"], &[0, 1]);
@@ -261,7 +258,7 @@ fn drives_that_are_named_and_are_not_there_are_missing_if_the_array_may_go_on() 
     fs::remove_file(&array.drives[1]).unwrap();
     let gone = format!("{} does not exist", array.drives[1]);
     let refusal = array.refusal(&[], &[0, 1, 2]);
-    assert_eq!(refusal, format!("{gone}, only --degraded goes on without it"));
+    assert_eq!(refusal, format!("{gone}; use --degraded to start without it"));
     let would = array.start(&["--degraded"], &[0, 1, 2]);
     assert_eq!(would["newly_missing"], json!([1]));
     let left_out = json!([{ "member": array.drives[1], "state": "absent", "reason": gone }]);
@@ -273,7 +270,7 @@ fn drives_that_are_named_and_are_not_there_are_missing_if_the_array_may_go_on() 
     // What is no drive of the array is a mistake and not a drive that is missing.
     fs::write(&array.drives[1], vec![0; 1 << 20]).unwrap();
     let refusal = array.refusal(&["--degraded"], &[1, 2]);
-    assert!(refusal.ends_with("d1.img is no drive of an array"), "{refusal}");
+    assert!(refusal.ends_with("d1.img is not a drive of an array"), "{refusal}");
 }
 
 #[test]
@@ -281,10 +278,7 @@ fn scan_says_where_it_has_looked_and_what_it_has_left_out() {
     let array = Array::new(SPEC, 3, &[]);
     File::options().write(true).open(&array.drives[1]).unwrap().set_len(DRIVE - 4096).unwrap();
     let folder = array.shelf.dir.path().to_str().unwrap();
-    let missing = format!(
-        "drive 1 is missing and the array has not gone on without it so far: it is not to be found in {folder}, \
-         {ONLY}"
-    );
+    let missing = format!("drive 1 is missing: it is not found in {folder}; {ONLY}");
     let shrunk = format!("{} has shrunk to 8188KiB, it had 8MiB", array.drives[1]);
     let scan = ["array", "serve", "--nbd", "tcp:0", "--scan", folder];
     for refused in [levelhead(&scan), levelhead(&["array", "assemble", folder])] {
@@ -317,7 +311,8 @@ fn drives_are_looked_for_as_long_as_was_said_before_it_goes_on_without_them() {
         let mut command = command(&serve.concat());
         command.stderr(File::create(&log).unwrap());
         let serving = thread::spawn(move || Serving::spawn(command));
-        let waits = format!("{} does not exist, only --degraded goes on", array.drives[1]);
+        let waits =
+            format!("{} does not exist; use --degraded to start without it", array.drives[1]);
         let said = || fs::read_to_string(&log).unwrap();
         wait_until("it says what it waits for", || said().contains(&waits));
         if is_back {
@@ -327,7 +322,7 @@ fn drives_are_looked_for_as_long_as_was_said_before_it_goes_on_without_them() {
         let state = if is_back { "whole" } else { "degraded" };
         assert_eq!(serving.status()["state"], state);
         serving.stop();
-        assert_eq!(said().matches("looking for drives for").count(), 1, "{}", said());
+        assert_eq!(said().matches("; waiting ").count(), 1, "{}", said());
     }
     for wrong in ["--degraded=0.5s", "--degraded=2h", "--degraded=soon"] {
         let ended = levelhead(&["array", "serve", "d0.img", "--nbd", "tcp:0", wrong]);

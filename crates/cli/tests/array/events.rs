@@ -175,7 +175,9 @@ fn follower_whose_reader_has_gone_ends_without_another_event() {
     let mut follow = command(&["array", "events", serving.control(), "--follow"]);
     let mut child = follow.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    for sentence in ["Z the array is served with all its drives", "Z drive 3 sat-out-by-hand"] {
+    for sentence in
+        ["Z the array is served with all its drives", "Z drive 3 avoided by an operator"]
+    {
         let line = lines.next().unwrap().unwrap();
         assert!(line.starts_with("20") && line.contains(sentence), "{line}");
     }
@@ -279,13 +281,13 @@ fn journal_gets_priorities_and_nobody_else_does() {
         let [first, out, back, last] = lines[..] else { panic!("{text}") };
         let [warning, info] = if is_journal { ["<4>", "<6>"] } else { ["", ""] };
         assert_eq!(first, format!("{info}levelhead: the array is served with all its drives"));
-        assert_eq!(last, format!("{info}levelhead: the array was stopped in good order"));
+        assert_eq!(last, format!("{info}levelhead: the array was stopped cleanly"));
         assert!(
-            out.starts_with(&format!("{warning}levelhead: drive 5 sat-out-by-hand at ")),
+            out.starts_with(&format!("{warning}levelhead: drive 5 avoided by an operator at ")),
             "{out}"
         );
         assert!(
-            back.starts_with(&format!("{info}levelhead: drive 5 admitted-by-hand at ")),
+            back.starts_with(&format!("{info}levelhead: drive 5 reinstated by an operator at ")),
             "{back}"
         );
     }
@@ -299,7 +301,7 @@ fn a_program_for_events_that_is_not_there_is_refused_before_the_drives_are_touch
     let mut serve = vec!["array", "serve", "--nbd", &socket, "--on-event", &none];
     serve.extend(members.iter().map(String::as_str));
     let refusal = levelhead(&serve).refusal().to_owned();
-    assert_eq!(refusal, format!("--on-event {none}: there is no such program"));
+    assert_eq!(refusal, format!("--on-event {none}: no such program"));
 }
 
 /// The same words everywhere: at the socket, on the log, and for a program.
@@ -321,7 +323,7 @@ fn loss_of_a_drive_is_an_event_like_any_other() {
         lines.len() == 3
     });
     let expected = ["assembled", "lost", "released"];
-    assert_eq!(names(&lines), expected, "what was refused is no event");
+    assert_eq!(names(&lines), expected, "what was refused is not an event");
     let released: Value = serde_json::from_str(&lines[2]).unwrap();
     assert_eq!((&released["drive"], &released["member"]), (&json!(4), &json!(members[4])));
     let mut lost: Value = serde_json::from_str(&lines[1]).unwrap();
@@ -334,7 +336,7 @@ fn loss_of_a_drive_is_an_event_like_any_other() {
     assert_eq!(lost, expected);
     levelhead(&["array", "stop", serving.control()]).good();
     let ended = serving.end();
-    let sentence = format!("levelhead: drive 4, {}, is lost: an operator wanted it", members[4]);
+    let sentence = format!("levelhead: drive 4, {}, failed by an operator", members[4]);
     assert_eq!(ended.err.lines().nth(1), Some(&*sentence), "{ended:?}");
     let noted = || fs::read_to_string(shelf.path("noted")).unwrap_or_default();
     wait_until("the program was run for each event, the last one too", || {

@@ -215,7 +215,7 @@ fn array_is_unhealthy_for_as_long_as_the_machine_of_a_drive_has_no_room() {
             checked.code == Some(1)
         });
         let sentence =
-            "drive 1: its machine refuses its commands: the NBD server answered: No space";
+            "drive 1: its host refuses commands for it: the NBD server answered: No space";
         assert!(checked.err.contains(sentence), "{checked:?}");
         std::fs::remove_file(&file).unwrap();
     });
@@ -290,7 +290,7 @@ fn paused_drive_is_lost_where_writes_wait_for_it_and_the_array_goes_on() {
     scribble(&connect(&bench.socket()), &mut model, 3);
     bench.model = model;
     let status = serving.status();
-    assert_eq!(drive(&status, 1)["failure"], "it has ended no command for 2 s");
+    assert_eq!(drive(&status, 1)["failure"], "it has completed no command for 2 s");
     assert_eq!(status["state"], "degraded");
     bench.check();
     serving.stop();
@@ -418,8 +418,11 @@ fn exports_that_cannot_be_drives_are_refused_by_name() {
     let odd = "nbd://a:b/";
     for (members, parts) in [
         ([uri, uri], [format!("{uri} and {uri} are the same drive"), String::new()]),
-        ([uri, "nbd://[::1"], ["'nbd://[::1' is no NBD export".into(), "'[' is not closed".into()]),
-        ([odd, uri], ["'nbd://a:b/' is no NBD export".into(), "'b' is no port".into()]),
+        (
+            [uri, "nbd://[::1"],
+            ["'nbd://[::1' is not an NBD export".into(), "'[' is not closed".into()],
+        ),
+        ([odd, uri], ["'nbd://a:b/' is not an NBD export".into(), "'b' is not a port".into()]),
         ([uri, &nowhere], [format!("{uri}: the export is read-only"), String::new()]),
         // One that is away may be done without, which is asked once all others are there.
         ([&nowhere, &elsewhere], [nowhere.clone(), "No such file".into()]),

@@ -41,7 +41,7 @@ fn array_whose_drive_hangs_says_so_serves_on_and_stops() {
         });
         writer.join().unwrap();
         let failure = serving.status()["drives"][hanging]["failure"].clone();
-        assert_eq!(failure, json!("it has ended no command for 2 s"));
+        assert_eq!(failure, json!("it has completed no command for 2 s"));
         serving.stop();
         // It is taken back at the next start, and given what it has missed: it stands in for another one then.
         let serving = shelf.serve(&drives);

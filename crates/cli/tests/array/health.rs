@@ -84,7 +84,7 @@ fn status_ends_well_unless_it_is_to_check() {
     assert!(said.contains("\nstate:     healthy; 1 more drive may fail\n"), "{said}");
     levelhead(&["array", "fail", &drives[0], "1"]).good();
     expect(&levelhead(&status), 0, "");
-    expect(&levelhead(&check), 1, "degraded: drive 1 is lost");
+    expect(&levelhead(&check), 1, "degraded: drive 1 is failed");
     let said = levelhead(&status).good();
     assert!(
         said.contains("\nstate:     degraded: drive 1 is lost; no more drives may fail\n"),

@@ -40,7 +40,7 @@ fn dry_run_checks_everything_and_changes_nothing() {
     });
     assert_eq!(value["drives"][3], drive);
     let text = levelhead(&create).good();
-    assert!(text.starts_with(&format!("would make {ARRAY}")), "{text}");
+    assert!(text.starts_with(&format!("would create {ARRAY}")), "{text}");
     // New files are not made either.
     let new = ["a", "b", "c"].map(|name| format!("emu:{}?size=8MiB", shelf.path(name)));
     let create = [&["array", "create", "raid5:3", "--dry-run"][..], &refs(&new)].concat();
@@ -97,7 +97,7 @@ fn what_was_written_is_read_again_after_a_loss_a_stop_and_a_start() {
     let mut model = vec![0; SIZE as usize];
     scribble(&client, &mut model, 1);
     let text = levelhead(&["array", "fail", &drives[0], "1"]).good();
-    assert_eq!(text, "the array does without drive 1\n");
+    assert_eq!(text, "drive 1 failed by an operator\n");
     scribble(&client, &mut model, 2);
     drop(client);
     assert_same(&read_all(&socket), &model);
@@ -124,9 +124,13 @@ fn more_drives_than_an_array_can_do_without_cannot_be_failed() {
     let fail = |drive: &str| levelhead(&["array", "fail", serving.control(), drive]);
     assert!(fail("6").refusal().contains("the array has drives 0 to 5, not 6"));
     let done = levelhead(&["array", "fail", serving.control(), "3", "--json"]).json();
-    assert_eq!(done, json!({ "done": "the array does without drive 3" }));
-    assert!(fail("3").refusal().contains("drive 3 is lost already"));
-    assert!(fail("4").refusal().contains("survives the loss of 1 drive, 1 is lost"));
+    assert_eq!(done, json!({ "done": "drive 3 failed by an operator" }));
+    assert!(fail("3").refusal().contains("drive 3 is already failed or missing"));
+    assert!(
+        fail("4")
+            .refusal()
+            .contains("survives the loss of 1 drive, 1 is already failed or missing")
+    );
     let states: Vec<Value> =
         (0..6).map(|idx| serving.status()["drives"][idx]["state"].clone()).collect();
     assert_eq!(states, ["present", "present", "present", "lost", "present", "present"]);
@@ -140,7 +144,7 @@ fn signals_stop_an_array_in_good_order_also_with_clients() {
     let mut model = vec![0; SIZE as usize];
     for (seed, signal) in [(1, Signal::TERM), (2, Signal::INT), (3, Signal::HUP)] {
         let serving = shelf.serve(&drives);
-        assert_eq!(serving.said["remarks"], json!([]), "it was not stopped in good order");
+        assert_eq!(serving.said["remarks"], json!([]), "it was not stopped cleanly");
         let client = connect(&shelf.path("nbd.sock"));
         scribble(&client, &mut model, seed);
         // A client that listens at the control socket and never stops asking.
@@ -201,6 +205,6 @@ fn people_are_told_how_to_go_on() {
     let control = text[3].strip_prefix("control: ").unwrap();
     let uuid = Path::new(control).file_stem().unwrap().to_str().unwrap();
     assert_eq!(control, support::usual_control(uuid));
-    assert_eq!(text[4], "Ctrl-C stops it in good order");
+    assert_eq!(text[4], "Ctrl-C stops it cleanly");
     assert!(lines.next().is_none());
 }

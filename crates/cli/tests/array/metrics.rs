@@ -241,6 +241,6 @@ fn nothing_but_metrics_is_to_be_had_and_an_address_in_use_is_refused() {
     assert!(refused.refusal().starts_with(&sentence), "{refused:?}");
     let odd = ["array", "serve", "--nbd", &socket, "--metrics", "here"];
     let refused = levelhead(&[&odd[..], &refs(&others)].concat());
-    assert!(refused.refusal().contains("'here' is no address: expected PORT"), "{refused:?}");
+    assert!(refused.refusal().contains("'here' is not an address: expected PORT"), "{refused:?}");
     serving.stop();
 }

@@ -59,14 +59,15 @@ fn a_drive_of_each_pair_may_fail_and_not_both_of_one() {
         let client = connect(&socket);
         scribble(&client, &mut model, seed);
         drop(client);
-        assert_eq!(fail(drive).good(), format!("the array does without drive {drive}\n"));
+        assert_eq!(fail(drive).good(), format!("drive {drive} failed by an operator\n"));
         assert_same(&read_all(&socket), &model);
     }
     let refused = fail("1");
-    let sentence = "drive 1 holds data that nothing else does: drive 0 is lost already";
+    let sentence =
+        "drive 1 holds data that no other drive has: drive 0 is already failed or missing";
     assert!(refused.refusal().contains(sentence), "{}", refused.refusal());
     let sat_out = levelhead(&["array", "sit-out", serving.control(), "2"]);
-    let sentence = "the array does without another copy of what drive 2 holds: it is needed";
+    let sentence = "the array already avoids another copy of what drive 2 holds: it is needed";
     assert!(sat_out.refusal().contains(sentence), "{}", sat_out.refusal());
     assert_eq!(states(&serving.status(), 4), ["lost", "present", "present", "lost"]);
     serving.stop();
@@ -112,7 +113,7 @@ fn shapes_that_no_mirror_has_are_refused() {
         ("raid10:2", "raid10 needs at least 3 drives, got 2"),
         ("raid1:1", "raid1 needs at least 2 drives, got 1"),
         ("raid1:3", "raid1:3,chunk=64KiB needs 3 drives, got 2"),
-        ("raid1:1+1", "'1+1' is no number of drives"),
+        ("raid1:1+1", "'1+1' is not a number of drives"),
         ("raid1:2,parity=rotating", "raid1 has copies and no parity"),
     ] {
         let refused = levelhead(&[&["array", "create", array][..], &refs(&drives)].concat());

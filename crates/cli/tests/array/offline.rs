@@ -215,7 +215,7 @@ fn scan_refuses_what_it_cannot_tell_apart_with_the_sentence_of_serve() {
     let named = levelhead(&named);
     assert!(named.refusal().ends_with("and no folder is named"), "{named:?}");
     let mixed = levelhead(&["array", "assemble", folder(&shelf), &drives[0]]);
-    assert!(mixed.refusal().contains("is no folder: drives are named, or folders"), "{mixed:?}");
+    assert!(mixed.refusal().contains("is not a folder: expected drives, or folders"), "{mixed:?}");
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn drive_that_takes_no_writes_is_refused_or_counts_as_missing() {
     let nbd = shelf.path("nbd.sock");
     for verb in [&["array", "assemble"][..], &["array", "serve", "--nbd", &nbd]] {
         let ended = levelhead(&[verb, &refs(&members)].concat());
-        let expected = format!("{}, only --degraded goes on without it", is_read_only(&member.0));
+        let expected = format!("{}; use --degraded to start without it", is_read_only(&member.0));
         assert!(ended.refusal().contains(&expected), "{ended:?}");
     }
     let serving = shelf.serve_degraded(&members);

@@ -169,7 +169,7 @@ fn drives_that_are_no_array_are_refused_and_left_as_they_are() {
                 array.patch(1, &[0; 4096], 0);
                 array.patch(1, &[0; 4096], DRIVE - 4096);
             },
-            &["d1.img is no drive of an array"],
+            &["d1.img is not a drive of an array"],
         ),
         (
             "a member with damaged superblocks",
@@ -214,18 +214,15 @@ fn drives_that_are_too_few_or_in_doubt_are_refused_and_left_as_they_are() {
     // F9: the write hole of an array without a journal, open, and a drive that is gone.
     let array = Array::new(&["--journal", "none"]);
     array.cut_off();
-    let doubt =
-        "was not stopped in good order and drive 2 is missing: what was there may come out wrong";
-    array.check_serve(&array.all()[..2], &[doubt, "only --force goes on"]);
+    let doubt = "was not stopped cleanly and drive 2 is missing: its data may be wrong";
+    array.check_serve(&array.all()[..2], &[doubt, "only --force starts it"]);
     // Told to, it goes on; with a journal there is nothing to ask.
     let told = [&["array", "assemble", "--force", "--degraded"][..], &array.all()[..2]].concat();
     assert!(levelhead(&told).degraded().contains("forced to go on"));
     let array = Array::new(&[]);
     array.cut_off();
     let would = [&["array", "assemble", "--degraded"][..], &array.all()[..2]].concat();
-    assert!(
-        levelhead(&would).degraded().contains("what is in its journal goes to its place first")
-    );
+    assert!(levelhead(&would).degraded().contains("the journal is written back first"));
 }
 
 /// F7: a start without a drive to which nothing is written takes nothing away; F11: what was forced stays marked.

@@ -220,7 +220,7 @@ fn drive_that_will_not_do_is_refused_with_the_reason_and_nothing_changes() {
     assert!(replace("1", &good).contains("--force"), "it holds something");
     assert_eq!(replace("1", &drives[2]), is_two);
     let spare = refused(&["array", "remove-spare", &drives[0], &good]);
-    assert!(spare.contains("is no spare"), "{spare}");
+    assert!(spare.contains("is not a spare"), "{spare}");
     let rate = refused(&["array", "rebuild", &drives[0], "--min-rate", "5"]);
     assert!(rate.contains("from 10kB"), "{rate}");
     assert_eq!(state(&serving, 1), "lost");

@@ -22,12 +22,15 @@ fn resync_is_seen_to_go_to_its_end_and_then_a_drive_can_go() {
     let files = shelf.used_drives(6, DRIVE, 40);
     let create = [&["array", "create", ARRAY, "--force"][..], &refs(&files)].concat();
     let text = levelhead(&create).good();
-    assert!(text.ends_with("redundancy: will be made valid while the array is served\n"), "{text}");
+    assert!(text.ends_with("redundancy: initial sync while the array is served\n"), "{text}");
     // Drives slow enough to watch.
     let slow: Vec<String> = files.iter().map(|path| format!("emu:{path}?slowdown=4")).collect();
     let serving = shelf.serve(&slow);
     let remarks = serving.said["remarks"].to_string();
-    assert!(remarks.contains("redundancy of 736 of 736 stripes is being made valid"), "{remarks}");
+    assert!(
+        remarks.contains("resync: redundancy of 736 of 736 stripes is not valid yet"),
+        "{remarks}"
+    );
     let first = serving.status();
     assert!(synced(&first) < 100.0, "{first}");
     assert_eq!(first["resync"], "running");
@@ -61,7 +64,7 @@ fn drive_that_alone_holds_data_is_not_given_up() {
     let serving = shelf.serve(&slow);
     let ended = levelhead(&["array", "fail", serving.control(), "1"]);
     let sentence = ended.refusal();
-    assert!(sentence.contains("drive 1 holds data that nothing else does"), "{sentence}");
+    assert!(sentence.contains("drive 1 holds data that no other drive has"), "{sentence}");
     assert!(sentence.contains("of 736 stripes is not valid yet"), "{sentence}");
     serving.stop();
     let (socket, left) = (shelf.path("nbd.sock"), without(&files, 1));
@@ -122,10 +125,10 @@ fn array_without_a_journal_whose_server_was_killed_is_served_again_and_resynced(
     // With a drive less it cannot be known what was being written there.
     let serve = ["array", "serve", "--nbd", &socket];
     let ended = levelhead(&[&serve[..], &refs(&drives[1..])].concat());
-    assert!(ended.refusal().contains("was not stopped in good order"), "{ended:?}");
+    assert!(ended.refusal().contains("was not stopped cleanly"), "{ended:?}");
     let serving = shelf.serve(&drives);
     let remarks = serving.said["remarks"].to_string();
-    assert!(remarks.contains("is being made valid"), "{remarks}");
+    assert!(remarks.contains("resync"), "{remarks}");
     assert_eq!(serving.status()["journal"], serde_json::Value::Null);
     assert_same(&read_all(&socket), &model);
     wait_until_synced(&serving);

@@ -45,7 +45,7 @@ fn drive_that_is_wrong_is_found_repaired_and_named() {
     assert_eq!((done["wrong"].as_u64(), done["unlocated"].as_u64()), (Some(1), Some(0)), "{done}");
     assert_eq!(done["scrubbed_stripes"], done["stripes"]);
     let events = levelhead(&["array", "events", serving.control()]).good();
-    let sentence = "of drive 2 held something else than what was written and is right again";
+    let sentence = "of drive 2 held other data than was written and was repaired";
     assert!(events.contains(sentence), "{events}");
     assert!(events.contains("scrub: done"), "{events}");
     assert_same(&read_all(&shelf.path("nbd.sock")), &model);
@@ -72,7 +72,7 @@ fn with_one_redundant_drive_a_mismatch_is_told_and_nothing_is_changed() {
     assert_eq!((done["wrong"].as_u64(), done["unlocated"].as_u64()), (Some(0), Some(1)), "{done}");
     assert!(before == drives.iter().map(data).collect::<Vec<_>>());
     let said = levelhead(&["array", "status", serving.control()]).good();
-    assert!(said.contains("1 codeword does not match and cannot be told apart"), "{said}");
+    assert!(said.contains("1 codeword does not match and cannot be located"), "{said}");
     serving.stop();
 }
 

@@ -130,7 +130,7 @@ fn array_is_served_also_where_no_manager_listens_or_its_name_is_none() {
         let serving = serve(&shelf, &drives, &name, &[]);
         serving.signal(Signal::TERM);
         let ended = serving.end();
-        assert_eq!(ended.err.contains("NOTIFY_SOCKET, 'here', is no socket"), complains);
+        assert_eq!(ended.err.contains("NOTIFY_SOCKET, 'here', is not a socket"), complains);
         assert_eq!(ended.code, Some(0), "{ended:?}");
     }
 }

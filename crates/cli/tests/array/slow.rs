@@ -134,8 +134,7 @@ impl Bench {
         assert_eq!(noted, sorted);
         levelhead(&["array", "stop", serving.control()]).good();
         let ended = serving.end();
-        let sentences =
-            sentences.into_iter().chain(["the array was stopped in good order".to_owned()]);
+        let sentences = sentences.into_iter().chain(["the array was stopped cleanly".to_owned()]);
         // The log has times of its own.
         let plain = |line: &str| line.split_once("Z ").map_or(line, |(_, line)| line).to_owned();
         let said: Vec<String> =

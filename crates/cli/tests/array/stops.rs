@@ -58,7 +58,7 @@ fn array_whose_output_is_not_read_stops_in_good_order() {
         let ended = end(child, "a server whose output is not read");
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let serving = shelf.serve(&drives);
-        assert_eq!(serving.said["remarks"], json!([]), "it was not stopped in good order");
+        assert_eq!(serving.said["remarks"], json!([]), "it was not stopped cleanly");
         serving.stop();
     }
 }
@@ -265,6 +265,6 @@ fn clients_that_read_no_answers_keep_no_one_from_anything() {
     drop(deaf);
     assert!(File::open(&drives[0]).is_ok());
     let serving = shelf.serve(&drives);
-    assert_eq!(serving.said["remarks"], json!([]), "it was not stopped in good order");
+    assert_eq!(serving.said["remarks"], json!([]), "it was not stopped cleanly");
     serving.stop();
 }

@@ -143,8 +143,8 @@ fn time_between_looks_is_checked() {
         ("0", "'0' is not from 0.1 s to 1 h"),
         ("-1", "'-1'"),
         ("2h", "'2h' is not from 0.1 s to 1 h"),
-        ("soon", "'soon' is no number of seconds"),
-        ("nan", "'nan' is no number of seconds"),
+        ("soon", "expected a number of seconds, got 'soon'"),
+        ("nan", "expected a number of seconds, got 'nan'"),
     ] {
         let watch = ["array", "status", "d0.img", &format!("--watch={text}")];
         let refused = levelhead(&watch);

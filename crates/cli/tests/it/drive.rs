@@ -68,7 +68,7 @@ fn emulated_drive_that_reads_back_what_it_writes_mends_what_was_lost_and_says_so
     }
     for (options, part) in [
         (&["--idle-wait", "1ms"][..], "--idle-wait 1ms: idle-wait needs verify=idle before it"),
-        (&["--verify", "on"], "--verify on: 'on' is no way to verify writes"),
+        (&["--verify", "on"], "--verify on: 'on' is not a mode of write verification"),
         (&["--verify", "idle", "--cache", "off"], "it needs cache=read or write-back"),
     ] {
         let refused = levelhead(&[&emulate[..], options].concat());

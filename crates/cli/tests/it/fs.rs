@@ -77,7 +77,7 @@ fn mkfs_refuses_what_cannot_be_and_changes_nothing() {
         (vec![&*new], vec!["new.img does not exist: with --size a file is made"]),
         (
             vec![&*nowhere, "--size", "32MiB"],
-            vec!["cannot create", "no/new.img", "/no is no folder"],
+            vec!["cannot create", "no/new.img", "/no is not a folder"],
         ),
         (vec![&*folder], vec!["folder is a directory, not a drive"]),
         (vec![&*new, "--size", "1MiB"], vec!["has 1MiB, a filesystem needs at least 16MiB"]),
@@ -86,14 +86,14 @@ fn mkfs_refuses_what_cannot_be_and_changes_nothing() {
         (vec![&*empty, "--size", "64MiB"], vec!["has 32MiB, which is less than --size 64MiB"]),
         (
             vec![&*empty, "--code", "0,9"],
-            vec!["0,9 is no code for files: REDUNDANT is from 1 to 64"],
+            vec!["0,9 is not a code for files: REDUNDANT is from 1 to 64"],
         ),
-        (vec![&*empty, "--code", "9"], vec!["'9' is no code: expected REDUNDANT,DATA"]),
+        (vec![&*empty, "--code", "9"], vec!["'9' is not a code: expected REDUNDANT,DATA"]),
         (vec![&*empty, "--failure-rate", "1e-3"], vec!["--length"]),
         (vec![&*empty, "--length", "255"], vec!["--failure-rate"]),
         (
             vec![&*empty, "--failure-rate", "1e-3", "--length", "100"],
-            vec!["'100' is no length of a group: expected 255 or 1023"],
+            vec!["'100' is not a group length: expected 255 or 1023"],
         ),
         (
             vec![&*empty, "--code", "9,246", "--failure-rate", "1e-3", "--length", "255"],
@@ -149,7 +149,7 @@ fn mount_and_umount_refuse_what_cannot_be() {
         (vec!["mount", &short, point], "has 64MiB, but"),
         (vec!["mount", target, target], "it is not a directory"),
         (vec!["mount", target, "/no/such/dir"], "cannot mount on /no/such/dir: No such file"),
-        (vec!["mount", target, point, "-o", "fast"], "'fast' is no option of a mount"),
+        (vec!["mount", target, point, "-o", "fast"], "'fast' is not an option of a mount"),
         (vec!["mount", target, point, "-o", "cache=1MiB"], "a cache has at least 4MiB"),
         (vec!["umount", point], "nothing is mounted on"),
         (vec!["umount", "/proc"], "/proc has a filesystem of the kind proc, not levelhead"),

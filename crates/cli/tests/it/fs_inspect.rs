@@ -26,7 +26,7 @@ fn inspect_and_status_refuse_what_is_not_there() {
     for (args, part) in [
         (vec!["inspect", &*target, "--path", "x/y"], "a.img has no file x/y"),
         (vec!["inspect", &*target, "--group", "4096"], "has 4096 sectors, got --group 4096"),
-        (vec!["inspect", &*target, "--group", "-1"], "'-1' is no place of a sector"),
+        (vec!["inspect", &*target, "--group", "-1"], "'-1' is not a sector number"),
         (vec!["inspect", &*target, "--journal", "--path", "x"], "cannot be used with"),
         (vec!["inspect", &*empty], "b.img has no levelhead filesystem"),
         (vec!["inspect", &*empty, "--journal"], "b.img has no levelhead filesystem"),

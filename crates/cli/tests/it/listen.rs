@@ -170,11 +170,11 @@ fn exports_and_limits_that_cannot_be_are_refused() {
     let drives = shelf.array(DRIVE);
     let many: Vec<String> = (0..65).map(|number| format!("--export={number}")).collect();
     for (options, parts) in [
-        (vec!["--export", "a,rw"], ["'a,rw' is no export", "NAME or NAME,ro"]),
+        (vec!["--export", "a,rw"], ["'a,rw' is not an export", "NAME or NAME,ro"]),
         (vec!["--export", "a", "--export", "a,ro"], ["two exports are called 'a'", ""]),
         (refs(&many), ["at most 64 exports", "got 65"]),
-        (vec!["--socket-mode", "700"], ["'700' is no mode of a socket", "660"]),
-        (vec!["--socket-mode", "rw"], ["'rw' is no mode of a socket", "660"]),
+        (vec!["--socket-mode", "700"], ["'700' is not a socket mode", "660"]),
+        (vec!["--socket-mode", "rw"], ["'rw' is not a socket mode", "660"]),
         (vec!["--max-connections", "0"], ["'0' is not a whole number", "1 to 1024"]),
         (vec!["--handshake-limit", "1ms"], ["'1ms' is not from", "100ms to 10min"]),
     ] {

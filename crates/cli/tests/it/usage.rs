@@ -4,6 +4,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use levelhead_array::Policy;
 use levelhead_drive::Faults;
 
 use crate::support::{
@@ -44,8 +45,11 @@ fn impossible_arrays_are_refused() {
         ("eraid:5+1,chunk=128MiB", ["a chunk is from 4KiB to 64MiB", "128MiB"]),
         ("raid5:5+1,chunk=64MiB", ["a stripe has at most 256MiB", "384MiB"]),
         ("raid5:6,e=2", ["raid5 cannot have e=2", "only eraid"]),
-        ("raid9:6", ["'raid9' is no array", "raid0, raid1, raid10, raid4, raid5, raid6 or eraid"]),
-        ("eraid:6", ["'6' is no shape", "as in eraid:5+1"]),
+        (
+            "raid9:6",
+            ["'raid9' is not an array", "raid0, raid1, raid10, raid4, raid5, raid6 or eraid"],
+        ),
+        ("eraid:6", ["'6' is not an array shape", "as in eraid:5+1"]),
         (
             "eraid:5+1,speed=9",
             ["'speed=9'", "e=NUMBER, chunk=SIZE, parity=fixed|rotating or journals=NUMBER"],
@@ -71,14 +75,14 @@ fn help_as_the_kernel_of_the_environment_is_refused_as_any_other_name() {
     command.env("LEVELHEAD_KERNEL", "help");
     let out = run(command);
     assert_eq!(out.code, Some(2), "{out:?}");
-    assert!(out.err.contains("there is no kernel 'help'"), "{out:?}");
+    assert!(out.err.contains("'help' is not a kernel"), "{out:?}");
 }
 
 #[test]
 fn a_kernel_nobody_has_is_refused_with_those_there_are() {
     let shelf = Shelf::new();
     let drives = shelf.drives(6, DRIVE);
-    let parts = ["there is no kernel 'avx3'", "naive, portable, avx2, avx2-gfni and avx512-gfni"];
+    let parts = ["'avx3' is not a kernel", "naive, portable, avx2, avx2-gfni or avx512-gfni"];
     check(&shelf, &["array", "serve", &drives[0], "--nbd", "x.sock", "--kernel", "avx3"], &parts);
 }
 
@@ -101,7 +105,11 @@ fn what_is_no_drive_is_refused() {
         check_create(&shelf, ARRAY, &members, &parts);
     }
     let socket = shelf.path("nbd.sock");
-    check(&shelf, &["array", "serve", &drives[0], "--nbd", &socket], &[&drives[0], "is no drive"]);
+    check(
+        &shelf,
+        &["array", "serve", &drives[0], "--nbd", &socket],
+        &[&drives[0], "is not a drive"],
+    );
     check(&shelf, &["array", "serve", "/dev/null", "--nbd", &socket], &["a character device"]);
 }
 
@@ -134,7 +142,7 @@ fn new_file_named_twice_is_refused_before_it_is_made() {
         check(&shelf, &create, &["/c/a.img and emu:", "/c/../c/a.img are the same drive"]);
         let nowhere = format!("emu:{folder}/none/a.img?size=8MiB");
         let create = [&["array", "create", "raid1:2"][..], dry, &[all[0], &nowhere]].concat();
-        check(&shelf, &create, &["cannot create", "/c/none is no folder"]);
+        check(&shelf, &create, &["cannot create", "/c/none is not a folder"]);
     }
 }
 
@@ -209,7 +217,7 @@ fn emulated_drive_that_cannot_be_is_refused() {
     let (file, socket) = (shelf.path("a.img"), shelf.path("nbd.sock"));
     let keys = "profile, cache, verify, idle-wait, verify-start, verify-sums, retention, size, seed, retry-rate, adjacency, zero-tails, bursts, rotations, hard-rate";
     for (options, parts) in [
-        ("?size=4MiB&profile=foo", ["'foo' is no drive profile", "nearline-2tb"]),
+        ("?size=4MiB&profile=foo", ["'foo' is not a drive profile", "nearline-2tb"]),
         ("?size=4MiB&retry-rate=101%", ["retry-rate=101%", "a percentage from 0% to 100%"]),
         ("?size=4MiB&hard-rate=2", ["hard-rate=2", "expected a number and %, as in 2%"]),
         ("?size=4MiB&rpm=9", ["rpm=9", keys]),
@@ -219,7 +227,7 @@ fn emulated_drive_that_cannot_be_is_refused() {
         ("?size=4MiB&rotations=0", ["1 to 1000", "0"]),
         ("?size=4MiB&stalls=1s/9s", ["a stall every 1s lasts at most 1s", "9s"]),
         ("?size=4MiB&episodes=1s/9s", ["episodes=1s/9s", "SLOW/WELL/FACTOR, as in 20s/5min/5"]),
-        ("?size=3TB", ["a.img", "a drive of this make has 1 to"]),
+        ("?size=3TB", ["a.img", "a drive of this model has 1 to"]),
         ("", ["a.img", "does not exist"]),
     ] {
         let member = format!("emu:{file}{options}");
@@ -228,7 +236,11 @@ fn emulated_drive_that_cannot_be_is_refused() {
         let members = members.map(|path| format!("emu:{path}?size=4MiB"));
         check_create(&shelf, "raid5:4", &[&refs(&members)[..], &[&member]].concat(), &parts);
     }
-    check(&shelf, &["drive", "emulate", &file, "--nbd", &socket], &[&file, "is no emulated drive"]);
+    check(
+        &shelf,
+        &["drive", "emulate", &file, "--nbd", &socket],
+        &[&file, "is not an emulated drive"],
+    );
     let member = format!("emu:{file}?size=4MiB");
     let emulate = ["drive", "emulate", &member, "--nbd", &socket, "--faults", "stalls=9"];
     check(&shelf, &emulate, &["--faults", "'stalls=9'", "GAP/DURATION, as in 10min/5s"]);
@@ -254,7 +266,7 @@ fn endpoint_that_cannot_be_used_is_refused_and_leaves_nothing() {
         ("tcp:192.0.2.1:9", ["tcp:192.0.2.1:9", "cannot listen"]),
         (&nowhere, [&nowhere, "No such file or directory"]),
         (&long, [&long, "File name too long"]),
-        (&file, [&drives[0], "a file that is no socket is there"]),
+        (&file, [&drives[0], "a file that is not a socket is there"]),
     ] {
         let serve = [&["array", "serve", "--nbd", endpoint][..], &refs(&drives)].concat();
         check(&shelf, &serve, &parts);
@@ -324,8 +336,8 @@ fn names_nobody_knows_are_refused_with_those_that_there_are() {
     let shelf = Shelf::new();
     let drives = shelf.array(DRIVE);
     let serve = [&["array", "serve", "--nbd", "tcp:0"][..], &refs(&drives)].concat();
-    let policy = ["'turbo' is no policy", "normal, on-failure, assisted", "pro-active"];
-    let order = ["'turbo' is no host order", "fcfs, elevator or paper32"];
+    let policy = ["'turbo' is not a policy", "normal, on-failure, assisted", "pro-active"];
+    let order = ["'turbo' is not a host order", "fcfs, elevator or paper32"];
     for (option, parts) in [("--policy", &policy[..]), ("--host-order", &order)] {
         check(&shelf, &[&serve[..], &[option, "turbo"]].concat(), parts);
     }
@@ -416,6 +428,19 @@ fn help_names_every_kind_of_fault() {
             assert!(words.contains(&kind.key), "{help}: no {}\n{text}", kind.key);
         }
     }
+}
+
+#[test]
+fn help_has_a_line_for_every_policy() {
+    let text = levelhead(&["array", "serve", "--help"]).good();
+    let words: Vec<&str> = text.split([' ', ',', '\n']).collect();
+    for policy in Policy::all() {
+        assert!(words.contains(&policy.to_string().as_str()), "no {policy}\n{text}");
+    }
+    // In the order of use, policies before what few need.
+    let places = ["--nbd", "--degraded", "--spare", "--policy", "--metrics", "--kernel", "--seed"]
+        .map(|option| text.find(&format!(" {option}")).expect("the help has every option"));
+    assert!(places.is_sorted(), "{places:?}\n{text}");
 }
 
 #[test]

@@ -318,13 +318,13 @@ fn what_cannot_be_is_refused_in_a_sentence_and_leaves_nothing() {
         (&["--groups", &shelf.path("none")], &["none", "No such file"]),
         (&["--record", &file], &[&file, "its first line is not 'ts,group,drive,latency_us,load'"]),
         (&["--record", &shelf.path("no/file")], &["no/file", "its folder is not there"]),
-        (&["--on-event", &shelf.path("none")], &["--on-event", "none: there is no such program"]),
-        (&["--on-event", folder], &[folder, "there is no such program"]),
+        (&["--on-event", &shelf.path("none")], &["--on-event", "none: no such program"]),
+        (&["--on-event", folder], &[folder, "no such program"]),
         (&["--on-event", &file], &[&file, "the file may not be executed"]),
         (&["--on-event", "levelhead-none"], &["levelhead-none", "in the folders of PATH"]),
         (&["--state", folder], &[folder, "Is a directory"]),
         (&["--state", "/proc/watch.state"], &["/proc/watch.state", "--state FILE"]),
-        (&["--metrics", "here"], &["'here' is no address"]),
+        (&["--metrics", "here"], &["'here' is not an address"]),
         (&["--metrics", "192.0.2.1:9"], &["192.0.2.1:9", "cannot listen"]),
         (&["--fix", "--json"], &["--fix", "--json"]),
         (&["--fix", "--once"], &["--fix", "--once"]),
@@ -343,7 +343,7 @@ fn what_cannot_be_is_refused_in_a_sentence_and_leaves_nothing() {
     assert_eq!(shelf.names(), ["file"]);
     assert_eq!(fs::read_to_string(&file).unwrap(), "alone\n");
     let nowhere = support::levelhead(&["watch", "--root", &shelf.path("nowhere"), "--once"]);
-    assert!(nowhere.refusal().contains("there is no such folder"));
+    assert!(nowhere.refusal().contains("no such folder"));
 }
 
 /// Debian's own: another one may be first in the path, without the package.

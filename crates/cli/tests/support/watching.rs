@@ -81,7 +81,7 @@ impl Running {
         let address = self.begun["metrics"].as_str().unwrap().strip_prefix("http://").unwrap();
         let begun = Instant::now();
         let mut stream = TcpStream::connect(address.strip_suffix("/metrics").unwrap()).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: application/openmetrics-text\r\n\r\n").unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         assert!(text.starts_with("HTTP/1.1 200 OK"), "{text}");

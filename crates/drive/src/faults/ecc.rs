@@ -111,7 +111,7 @@ pub(super) fn check_stated<'a>(
 impl Form for Ecc {
     fn read(text: &str) -> Parsed<Self> {
         let names = Self::names();
-        let unknown = || format!("'{text}' is no retry table: expected one of {names}");
+        let unknown = || format!("'{text}' is not a retry table: expected one of {names}");
         Self::shipped(text).ok_or_else(|| ParseFaultsError::new(unknown()))
     }
 

@@ -155,7 +155,7 @@ impl fmt::Display for FaultsError {
             }
             Self::Ecc { table, key } => write!(
                 f,
-                "the retry table '{table}' says how sectors fail and are mended: {key} cannot be stated beside ecc"
+                "the retry table '{table}' says how sectors fail and recover: {key} cannot be stated beside ecc"
             ),
             Self::ZeroTails { rate, most } => write!(
                 f,

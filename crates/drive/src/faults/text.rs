@@ -253,12 +253,12 @@ mod tests {
             ("slowdown=0", "a drive is slowed down 1 to 1000 times, not 0 times".into()),
             (
                 "ecc=round",
-                "'ecc=round': 'round' is no retry table: expected one of equal, wander-1, wander-2, wander-4"
+                "'ecc=round': 'round' is not a retry table: expected one of equal, wander-1, wander-2, wander-4"
                     .into(),
             ),
             (
                 "ecc=equal,rotations=3",
-                "the retry table 'equal' says how sectors fail and are mended: rotations cannot be stated beside ecc"
+                "the retry table 'equal' says how sectors fail and recover: rotations cannot be stated beside ecc"
                     .into(),
             ),
             ("stalls=1s/5s", "a stall every 1s lasts at most 1s, not 5s".into()),

@@ -47,7 +47,7 @@ impl FromStr for Scheduler {
             "sstf" => Ok(Self::Sstf),
             "clook" => Ok(Self::Clook),
             "sptf" => Ok(Self::SOONEST),
-            _ => Err(format!("'{text}' is no drive order: expected fcfs, sstf, clook or sptf")),
+            _ => Err(format!("'{text}' is not a drive order: expected fcfs, sstf, clook or sptf")),
         }
     }
 }
@@ -83,9 +83,9 @@ impl FromStr for CacheMode {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.iter().find(|(_, name)| *name == text);
-        found
-            .map(|(mode, _)| *mode)
-            .ok_or_else(|| format!("'{text}' is no drive cache: expected off, read or write-back"))
+        found.map(|(mode, _)| *mode).ok_or_else(|| {
+            format!("'{text}' is not a drive cache: expected off, read or write-back")
+        })
     }
 }
 
@@ -213,12 +213,12 @@ impl fmt::Display for SettingsError {
                     CacheMode::Off | CacheMode::Read => "no cache",
                     CacheMode::WriteBack => "no write-back cache",
                 };
-                write!(f, "a drive of this make has {what}: its profile names none")
+                write!(f, "a drive of this model has {what}: its profile names none")
             }
             Self::Memory(problem) => write!(f, "{problem}"),
             Self::Size { wanted, most } => write!(
                 f,
-                "a drive of this make has 1 to {} sectors, not {}",
+                "a drive of this model has 1 to {} sectors, not {}",
                 most.get(),
                 wanted.get()
             ),
@@ -286,12 +286,12 @@ mod tests {
             (Scheduler::SOONEST, "sptf, age weight 0")
         );
         let error = "look".parse::<Scheduler>().unwrap_err();
-        assert_eq!(error, "'look' is no drive order: expected fcfs, sstf, clook or sptf");
+        assert_eq!(error, "'look' is not a drive order: expected fcfs, sstf, clook or sptf");
         for name in ["off", "read", "write-back"] {
             assert_eq!(name.parse::<CacheMode>().unwrap().to_string(), name);
         }
         let error = "on".parse::<CacheMode>().unwrap_err();
-        assert_eq!(error, "'on' is no drive cache: expected off, read or write-back");
+        assert_eq!(error, "'on' is not a drive cache: expected off, read or write-back");
     }
 
     #[test]
@@ -324,11 +324,11 @@ mod tests {
             ),
             (
                 Settings { size: Some(Sectors::new(101)), ..good },
-                "a drive of this make has 1 to 100 sectors, not 101",
+                "a drive of this model has 1 to 100 sectors, not 101",
             ),
             (
                 Settings { size: Some(Sectors::ZERO), ..good },
-                "a drive of this make has 1 to 100 sectors, not 0",
+                "a drive of this model has 1 to 100 sectors, not 0",
             ),
         ] {
             assert_eq!(check(bad).unwrap_err().to_string(), expected);

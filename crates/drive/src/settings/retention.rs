@@ -69,7 +69,7 @@ impl FromStr for Placing {
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.iter().find(|(_, known)| *known == text);
         let names = "mru-lru, mru-mru, stay, adaptive or dedicated";
-        let wrong = || format!("'{text}' is no retention policy: expected {names}");
+        let wrong = || format!("'{text}' is not a retention policy: expected {names}");
         found.map(|(placing, _)| *placing).ok_or_else(wrong)
     }
 }
@@ -105,7 +105,7 @@ impl FromStr for Retention {
         let form = "expected POLICY:SIZE with mru-lru, mru-mru, stay, adaptive or dedicated";
         let (name, sizes) = text.split_once(':').unwrap_or((text, ""));
         let found = Placing::ALL.iter().find(|(_, known)| *known == name);
-        let placing = found.ok_or_else(|| format!("'{text}' is no retention policy: {form}"))?.0;
+        let placing = found.ok_or_else(|| format!("'{text}' is not a retention policy: {form}"))?.0;
         if sizes.is_empty() {
             return Err(format!("'{text}' names no size: {form}"));
         }
@@ -151,7 +151,7 @@ mod tests {
     fn what_cannot_be_is_refused_with_the_limit() {
         let form = "expected POLICY:SIZE with mru-lru, mru-mru, stay, adaptive or dedicated";
         for (text, expected) in [
-            ("lru:1MB", format!("'lru:1MB' is no retention policy: {form}")),
+            ("lru:1MB", format!("'lru:1MB' is not a retention policy: {form}")),
             ("stay", format!("'stay' names no size: {form}")),
             ("stay:1MB/1MB", "'stay:1MB/1MB': only dedicated has two sizes".to_owned()),
             ("stay:4KiB", "a drive's memory has 16KiB to 1TiB, not 4KiB".to_owned()),

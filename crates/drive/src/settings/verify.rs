@@ -77,7 +77,7 @@ impl FromStr for VerifyStart {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.iter().find(|(_, name)| *name == text);
-        let wrong = || format!("'{text}' is no start of a verification: expected at-once or late");
+        let wrong = || format!("'{text}' is not a verification start: expected at-once or late");
         found.map(|(start, _)| *start).ok_or_else(wrong)
     }
 }
@@ -133,7 +133,9 @@ impl FromStr for Verify {
             "off" => Ok(Self::Off),
             "raw" => Ok(Self::Raw),
             "idle" => Ok(Self::IDLE),
-            _ => Err(format!("'{text}' is no way to verify writes: expected off, raw or idle")),
+            _ => Err(format!(
+                "'{text}' is not a mode of write verification: expected off, raw or idle"
+            )),
         }
     }
 }
@@ -174,14 +176,19 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_with_the_limit() {
         for (first, key, value, expected) in [
-            ("idle", "verify", "on", "'on' is no way to verify writes: expected off, raw or idle"),
+            (
+                "idle",
+                "verify",
+                "on",
+                "'on' is not a mode of write verification: expected off, raw or idle",
+            ),
             ("raw", "idle-wait", "1ms", "idle-wait needs verify=idle before it"),
             ("idle", "idle-wait", "61s", "a drive idles 0ns to 60s before it verifies, not 61s"),
             (
                 "idle",
                 "verify-start",
                 "soon",
-                "'soon' is no start of a verification: expected at-once or late",
+                "'soon' is not a verification start: expected at-once or late",
             ),
             ("idle", "verify-sums", "2GiB", "a drive keeps at most 1GiB of checksums, not 2GiB"),
         ] {

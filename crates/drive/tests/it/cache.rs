@@ -344,7 +344,7 @@ fn a_make_without_memory_cannot_use_any() {
     let profile = Tiny { cache, ..TINY }.profile();
     let settings = settings(CacheMode::WriteBack, 1);
     let error = Drive::new(profile, settings, Streams::new(1), "drive/0").unwrap_err();
-    let words = "a drive of this make has no write-back cache: its profile names none";
+    let words = "a drive of this model has no write-back cache: its profile names none";
     assert_eq!(error.to_string(), words);
 }
 

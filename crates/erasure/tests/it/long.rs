@@ -267,7 +267,7 @@ fn kernels_are_named_and_the_names_are_read() {
     let error = "sse".parse::<Kernel>().unwrap_err().to_string();
     assert_eq!(
         error,
-        "there is no kernel 'sse': naive, portable, avx2, avx2-gfni and avx512-gfni are known"
+        "'sse' is not a kernel: expected naive, portable, avx2, avx2-gfni or avx512-gfni"
     );
     assert!(Kernel::available().any(|kernel| kernel == Kernel::best()));
 }

@@ -183,7 +183,7 @@ fn places_of(header: &str) -> Result<Places, String> {
         }
     };
     for (slot, name) in needed.iter_mut().zip(NEEDED) {
-        *slot = place(name)?.ok_or_else(|| format!("there is no column `{name}`"))?;
+        *slot = place(name)?.ok_or_else(|| format!("missing column `{name}`"))?;
     }
     let [age_hours, model] = KNOWN.map(place);
     Ok(Places { count: names.len(), needed, age_hours: age_hours?, model: model? })
@@ -194,7 +194,7 @@ fn is_none(text: &str) -> bool {
 }
 
 fn whole(name: &str, text: &str) -> Result<i32, String> {
-    text.parse().map_err(|_| format!("{name} '{text}' is no whole number of 32 bits"))
+    text.parse().map_err(|_| format!("{name} '{text}' is not a whole number of 32 bits"))
 }
 
 /// A number; none for `NA` and for nothing.
@@ -202,5 +202,5 @@ fn real(name: &str, text: &str) -> Result<f32, String> {
     if is_none(text) {
         return Ok(f32::NAN);
     }
-    text.parse().map_err(|_| format!("{name} '{text}' is no number and not NA"))
+    text.parse().map_err(|_| format!("{name} '{text}' is neither a number nor NA"))
 }

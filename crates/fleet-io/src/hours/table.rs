@@ -251,7 +251,7 @@ impl Group {
 }
 
 fn needed(column: Option<Column>, name: &str) -> Result<Column, String> {
-    column.ok_or_else(|| format!("there is no column `{name}`"))
+    column.ok_or_else(|| format!("missing column `{name}`"))
 }
 
 fn rows_of(row_group: usize, rows: i64) -> Result<usize, String> {

@@ -209,7 +209,7 @@ fn lines_are_read_in_any_order_of_columns_and_names_get_numbers() {
         read.expect_err("a bad line").to_string()
     };
     let header = "hour,raid,drive,latency_us,ios,bytes\n";
-    assert!(error("hour,raid\n").contains("line 1: there is no column `drive`"));
+    assert!(error("hour,raid\n").contains("line 1: missing column `drive`"));
     assert!(error("hour,hour,raid,drive,latency_us,ios,bytes\n").contains("twice"));
     assert!(error(&format!("{header}1,2,3\n")).contains("line 2: 3 fields instead of 6"));
     assert!(error(&format!("{header}1,tank,3,4,5,6\n")).contains("line 2: raid 'tank'"));

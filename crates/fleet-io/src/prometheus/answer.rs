@@ -47,7 +47,7 @@ pub(super) fn read(text: impl Read, members: &Members, unit_us: f64) -> Result<A
     let read =
         json.deserialize_map(Whole { answer: &mut answer, target }).and_then(|()| json.end());
     let wrong = |error: serde_json::Error| foreign(&error.to_string());
-    read.map_err(|error| format!("this is no answer of Prometheus: {}", wrong(error)))?;
+    read.map_err(|error| format!("this is not an answer of Prometheus: {}", wrong(error)))?;
     Ok(answer)
 }
 

@@ -37,7 +37,7 @@ fn read_whole(path: &Path, reader: &ParquetFile) -> Result<Vec<Recording>, ReadE
         })
     };
     let needed = |name: &str| {
-        place(name).ok_or_else(|| ReadError::of(path, format!("there is no column {name}")))
+        place(name).ok_or_else(|| ReadError::of(path, format!("missing column {name}")))
     };
     let places = Places {
         host: needed("host")?,

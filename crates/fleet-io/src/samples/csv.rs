@@ -105,7 +105,7 @@ fn watch_row(line: &str) -> Result<Row<'_>, String> {
 }
 
 fn time(text: &str) -> Result<i64, String> {
-    text.parse().map_err(|_| format!("ts '{text}' is no whole number of seconds"))
+    text.parse().map_err(|_| format!("ts '{text}' is not a whole number of seconds"))
 }
 
 /// A value; not a number for `NA` and for nothing, which leaves the sample out.
@@ -113,5 +113,5 @@ fn value(name: &str, text: &str) -> Result<f64, String> {
     if text.is_empty() || text == "NA" {
         return Ok(f64::NAN);
     }
-    text.parse().map_err(|_| format!("{name} '{text}' is no number and not NA"))
+    text.parse().map_err(|_| format!("{name} '{text}' is neither a number nor NA"))
 }

@@ -29,7 +29,7 @@ impl Labels {
         let header = lines.next()?.map(all_fields).unwrap_or_default();
         let place = |name: &str| header.iter().position(|column| column == name);
         let needed = |names: [&str; 2]| {
-            let why = || format!("there is no column {} and no {}", names[0], names[1]);
+            let why = || format!("missing column {} and no {}", names[0], names[1]);
             let found = names.into_iter().find_map(place);
             found.ok_or_else(|| ReadError::at(path, 1, why()))
         };

@@ -104,7 +104,7 @@ fn parts_of(path: &Path) -> Result<Vec<Part>, ReadError> {
         }
     }
     if parts.is_empty() {
-        return Err(ReadError::of(path, "there is no .csv and no .csv.zst in this folder"));
+        return Err(ReadError::of(path, "this folder has no .csv and no .csv.zst"));
     }
     Ok(parts)
 }

@@ -87,9 +87,9 @@ fn a_table_of_other_columns_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c.parquet");
     compact(&path, &SCHEMA.replace("disk_id", "drive"));
-    assert_eq!(refusal(&path), "../c.parquet: there is no column disk_id");
+    assert_eq!(refusal(&path), "../c.parquet: missing column disk_id");
     compact(&path, &SCHEMA.replace("throughput", "latency_max").replace("ts;", "throughput;"));
-    assert_eq!(refusal(&path), "../c.parquet: there is no column ts");
+    assert_eq!(refusal(&path), "../c.parquet: missing column ts");
     compact(&path, &SCHEMA.replace("throughput", "samp").replace("samples", "throughput"));
     assert_eq!(refusal(&path), "../c.parquet: a column is not of type f32");
 }
@@ -173,10 +173,10 @@ fn lines_are_refused_with_their_number() {
         refusal(&written(folder.path(), "w.csv", text))
     };
     assert_eq!(after("1,g,a,1"), "../w.csv: line 3: 4 fields instead of 5");
-    assert_eq!(after("x,g,a,1,1"), "../w.csv: line 3: ts 'x' is no whole number of seconds");
+    assert_eq!(after("x,g,a,1,1"), "../w.csv: line 3: ts 'x' is not a whole number of seconds");
     assert_eq!(
         after("1,g,a,fast,1"),
-        "../w.csv: line 3: latency_us 'fast' is no number and not NA"
+        "../w.csv: line 3: latency_us 'fast' is neither a number nor NA"
     );
     assert_eq!(after("-1,g,a,1,1"), "../w.csv: line 3: the time -1 is not from 0 to 68719476736");
     let long = "9".repeat(2000);
@@ -186,7 +186,7 @@ fn lines_are_refused_with_their_number() {
     let other = written(folder.path(), "o.csv", "a,b\n");
     assert!(refusal(&other).starts_with("../o.csv: line 1: the first line is neither 'ts,disk_id"));
     let bytes = written(folder.path(), "b.csv", [0xFF, 0xFE, b'\n']);
-    assert_eq!(refusal(&bytes), "../b.csv: line 1: the line is no text");
+    assert_eq!(refusal(&bytes), "../b.csv: line 1: the line is not UTF-8");
     let packed = written(folder.path(), "p.csv.zst", "no zstd");
     assert!(refusal(&packed).starts_with("../p.csv.zst: line 1: "), "{}", refusal(&packed));
     let absent = folder.path().join("absent.csv");
@@ -227,5 +227,5 @@ fn labels_are_those_of_the_cluster() {
     let text = refused("group,drive\nhost_1,disk2\nx\n");
     assert!(text.ends_with("l.csv: line 3: 1 fields instead of 2"), "{text}");
     let text = refused("host\n");
-    assert!(text.ends_with("l.csv: line 1: there is no column disk_id and no drive"), "{text}");
+    assert!(text.ends_with("l.csv: line 1: missing column disk_id and no drive"), "{text}");
 }

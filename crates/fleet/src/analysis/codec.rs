@@ -38,7 +38,7 @@ pub enum CodecError {
 impl fmt::Display for CodecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Foreign => write!(f, "this is no summary of a fleet"),
+            Self::Foreign => write!(f, "this is not a fleet summary"),
             Self::Version(version) => {
                 write!(f, "the summary is of version {version}, known is {VERSION}")
             }

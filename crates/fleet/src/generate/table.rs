@@ -56,7 +56,7 @@ impl FromStr for Kind {
         match text {
             "disk" => Ok(Self::Disk),
             "ssd" => Ok(Self::Ssd),
-            _ => Err(format!("'{text}' is no kind of drive: there are disk and ssd")),
+            _ => Err(format!("'{text}' is not a kind of drive: expected disk or ssd")),
         }
     }
 }

@@ -99,7 +99,9 @@ impl Saved {
     pub fn decode(bytes: &[u8]) -> Result<Self, String> {
         let changed = || "the state was cut off or changed".to_owned();
         if !bytes.starts_with(MAGIC) {
-            return Err("this is no state of a watch, or one of another version".to_owned());
+            return Err(
+                "this is not the state of a watch, or it is one of another version".to_owned()
+            );
         }
         let (body, sum) = bytes.split_last_chunk::<4>().ok_or_else(changed)?;
         if body.len() < MAGIC.len() || crc32c::crc32c(body) != u32::from_le_bytes(*sum) {

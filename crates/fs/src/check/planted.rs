@@ -226,7 +226,7 @@ fn mended() -> Vec<Planted> {
             is_it: |problem| matches!(problem, Problem::Unlisted { list: List::Spare, .. }),
         },
         Planted {
-            name: "what is no unit of inodes",
+            name: "what is not a unit of inodes",
             plant: |shelf| {
                 let units = shelf.superblock.units;
                 shelf.plant(|attempt| attempt.list_unit(units, Lba::new(4_000), true));

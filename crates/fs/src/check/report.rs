@@ -544,9 +544,10 @@ impl fmt::Display for Problem {
                 )
             }
             Self::GroupLost { lba, sectors, inode } => {
+                let (noun, are) = if sectors == 1 { ("sector", "is") } else { ("sectors", "are") };
                 write!(
                     f,
-                    "the group at sector {lba}: {sectors} sectors of inode {inode} are lost",
+                    "the group at sector {lba}: {sectors} {noun} of inode {inode} {are} lost",
                     lba = lba.get()
                 )
             }

@@ -79,7 +79,7 @@ fn every_sector_is_what_a_walk_over_the_disk_says() {
     for (lead, expected, owners) in [(bitmap, Kind::Bitmap, 0), (node, Kind::Node, below)] {
         for (at, copy) in geometry.copies_of(lead).into_iter().enumerate() {
             let SectorUse::Unit { kind, owner, copies } = of(&mut inspector, copy) else {
-                panic!("{copy:?} is no unit")
+                panic!("{copy:?} is not a unit")
             };
             assert_eq!((kind, owner), (Some(expected), owners));
             assert_eq!(copies[at].lba, copy);

@@ -198,12 +198,12 @@ fn ask_timer(device: &dyn Access, timer: Timer) -> Fact<Option<Nanos>> {
     let answer = device.scsi(&sct_question(), Data::Out(&key)).map_err(|error| refusal(&error))?;
     let Some((count, lba)) = returned(&answer.sense) else {
         scsi::check(&answer)?;
-        return Err("the adapter gave no registers back".to_owned());
+        return Err("the adapter returned no registers".to_owned());
     };
     let tenths = u16::from_le_bytes([count, lba]);
     // What was sent comes back where an adapter only pretends.
     if tenths == u16::from(LOG_SCT) << 8 | 1 {
-        return Err("the adapter gave the registers back as they were sent".to_owned());
+        return Err("the adapter returned the registers as they were sent".to_owned());
     }
     Ok(of_tenths(tenths))
 }
@@ -368,7 +368,7 @@ pub(crate) mod tests {
             let error = ask_error_recovery(&drive(0b1001, sense)).unwrap_err();
             assert_eq!(error, expected);
         };
-        check(&registers(1, 0xE0, 0x50), "the adapter gave the registers back as they were sent");
+        check(&registers(1, 0xE0, 0x50), "the adapter returned the registers as they were sent");
         check(&registers(70, 0, 0x51), "the drive answered with sense 1h/00h/1Dh");
         check(&[0x72, 11, 0, 0, 0, 0, 0, 0], "the drive answered with sense Bh/00h/00h");
     }

@@ -91,7 +91,7 @@ pub(crate) fn ask(device: &dyn Access) -> Fact<Vec<ReadLimit>> {
     const ROOM: u16 = 8 + 64 + 8 + (DESCRIPTORS * DESCRIPTOR_LEN) as u16;
     let bytes = scsi::fetch(device, &scsi::mode_sense(PAGE, SUBPAGE_READ, ROOM), ROOM)?;
     let page = scsi::mode_page(&bytes, PAGE, SUBPAGE_READ);
-    page.map(parse).ok_or_else(|| "the drive gave no page of read limits".to_owned())
+    page.map(parse).ok_or_else(|| "the drive returned no page of read limits".to_owned())
 }
 
 /// The limits in mode page 0Ah, subpage 07h. Descriptors that are cut off, or limit nothing, are left
@@ -232,7 +232,7 @@ pub(crate) mod tests {
         let device = FakeDevice::default().page(&[0x5A, 8, 0x0A, 7], &bytes);
         assert_eq!(ask(&device).unwrap(), [active(1, 100, Expiry::Unavailable)]);
         let wrong = FakeDevice::default().page(&[0x5A], &[0; 8]);
-        assert_eq!(ask(&wrong).unwrap_err(), "the drive gave no page of read limits");
+        assert_eq!(ask(&wrong).unwrap_err(), "the drive returned no page of read limits");
     }
 
     #[test]

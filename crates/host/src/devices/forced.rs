@@ -85,7 +85,7 @@ impl Forced {
             read.map_err(|errno| failed(&std::io::Error::from(errno)))?;
             medium.read(lba, through.as_mut_slice()).map_err(|error| failed(&error))?;
             if past.as_slice() != through.as_slice() {
-                return Err(failed(&format!("it gave other bytes at sector {}", lba.get())));
+                return Err(failed(&format!("it returned other bytes at sector {}", lba.get())));
             }
         }
         Ok(forced)
@@ -312,7 +312,7 @@ mod tests {
         check(SAS, &sata, false, good(), Err(other));
         let part = "it is a part of a disk: its first block is not the disk's";
         check(SAS, &FILES, true, good(), Err(part));
-        let bytes = "a read from the medium failed: it gave other bytes at sector 0";
+        let bytes = "a read from the medium failed: it returned other bytes at sector 0";
         check(SAS, &FILES, false, drive(FUA, &[8; 4096]), Err(bytes));
         let large = [&FILES[..], &[("queue/logical_block_size", "8192")]].concat();
         check(SAS, &large, false, good(), Err("its blocks are not of 512 to 4096 bytes"));

@@ -31,7 +31,7 @@ pub(crate) struct ReadErrors {
 /// Asks a drive for the page.
 pub(crate) fn ask(device: &dyn Access) -> Fact<ReadErrors> {
     let page = scsi::fetch(device, &scsi::log_sense(PAGE_READ_ERRORS, 0, ROOM), ROOM)?;
-    parse(&page).ok_or_else(|| "the drive gave another page".to_owned())
+    parse(&page).ok_or_else(|| "the drive returned another page".to_owned())
 }
 
 /// The counts in a page; `None` if it is another one.

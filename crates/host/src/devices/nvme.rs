@@ -262,7 +262,7 @@ pub(crate) fn ask_smart(device: &dyn Access) -> Fact<Smart> {
         ..Passthrough::default()
     };
     send(device, &command, &mut page)?;
-    parse_smart(&page).ok_or_else(|| "the controller gave less than a page".to_owned())
+    parse_smart(&page).ok_or_else(|| "the controller returned less than a page".to_owned())
 }
 
 /// The counts in log page 02h.

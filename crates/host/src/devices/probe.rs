@@ -135,7 +135,7 @@ fn about(disk: &Disk, device: Result<&dyn Access, &String>) -> DiskReport {
         chosen.ok_or_else(|| "none ends a command and leaves room for a healthy read".to_owned())
     });
     let counters = match Source::of(disk) {
-        None => Err("it is no SCSI, SATA or NVMe drive".to_owned()),
+        None => Err("it is not a SCSI, SATA or NVMe drive".to_owned()),
         Some(source) => ask(true, "").and_then(|device| source.read(device)),
     };
     DiskReport {
@@ -241,6 +241,6 @@ mod tests {
         let missing = "the kernel does not say (queue/logical_block_size)";
         assert_eq!(found.logical_block.unwrap_err(), missing);
         let found = find("vda", &[], Ok(&FakeDevice::default()));
-        assert_eq!(found.counters.unwrap_err(), "it is no SCSI, SATA or NVMe drive");
+        assert_eq!(found.counters.unwrap_err(), "it is not a SCSI, SATA or NVMe drive");
     }
 }

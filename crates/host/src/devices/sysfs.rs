@@ -201,8 +201,8 @@ impl Disk {
     /// The number of an NVMe namespace, and the character device beside it: `ng0n1` for `nvme0n1`.
     pub(crate) fn namespace(&self) -> Fact<(u32, String)> {
         let nsid = self.number("nsid")?;
-        let nsid = u32::try_from(nsid).map_err(|_| format!("{nsid} is no namespace"))?;
-        let rest = self.name.strip_prefix("nvme").ok_or("it is no NVMe namespace")?;
+        let nsid = u32::try_from(nsid).map_err(|_| format!("{nsid} is not a namespace"))?;
+        let rest = self.name.strip_prefix("nvme").ok_or("it is not an NVMe namespace")?;
         Ok((nsid, format!("ng{rest}")))
     }
 }
@@ -215,7 +215,7 @@ fn text(folder: &Path, file: &str) -> Fact<String> {
 
 fn number(folder: &Path, file: &str) -> Fact<u64> {
     let text = text(folder, file)?;
-    text.parse().map_err(|_| format!("'{text}' in {file} is no number"))
+    text.parse().map_err(|_| format!("'{text}' in {file} is not a number"))
 }
 
 #[cfg(test)]
@@ -284,7 +284,7 @@ pub(crate) mod tests {
         assert_eq!(disk.bus(), Bus::Scsi);
         assert_eq!(
             disk.flag("queue/rotational").unwrap_err(),
-            "'maybe' in queue/rotational is no number"
+            "'maybe' in queue/rotational is not a number"
         );
         assert_eq!(disk.size().unwrap_err(), "18446744073709551615 is too large");
         assert_eq!(disk.limits().unwrap_err(), "the kernel does not say (device/cdl_supported)");
@@ -336,7 +336,7 @@ pub(crate) mod tests {
             if expected == Bus::Nvme {
                 assert_eq!(namespace, Ok((2, "ng0n1".to_owned())));
             } else {
-                assert_eq!(namespace.unwrap_err(), "it is no NVMe namespace");
+                assert_eq!(namespace.unwrap_err(), "it is not an NVMe namespace");
             }
         }
     }

@@ -123,7 +123,7 @@ impl ReadWays {
                     .map_err(|error| format!("cannot open {}: {error}", path.display()))?;
                 find_limited_retry(&disk, &open(&path)?, medium, device)
             }
-            Bus::Other => Err("it is no SCSI, SATA or NVMe drive".to_owned()),
+            Bus::Other => Err("it is not a SCSI, SATA or NVMe drive".to_owned()),
         });
         let ways: Self = found.unwrap_or_else(Way::None).into();
         Self { forced: forced.map(Arc::new), ..ways }
@@ -218,7 +218,7 @@ impl ReadWays {
         let is_refused = self.is_refused.load(Ordering::Relaxed);
         let (path, detail) = match &self.way {
             Way::None(reason) => (FastFailPath::None, reason.clone()),
-            Way::Emulated => (FastFailPath::Emulated, "its model does as it is told".to_owned()),
+            Way::Emulated => (FastFailPath::Emulated, "its model obeys the option".to_owned()),
             Way::Limits { .. } | Way::LimitedRetry { .. } if is_refused => {
                 (FastFailPath::None, "the kernel or the drive refused it".to_owned())
             }
@@ -375,7 +375,7 @@ fn both_ways(
     }
     medium.read(lba, through.as_mut_slice())?;
     if past.as_slice() != through.as_slice() {
-        return Err(io::Error::other(format!("it gave other bytes at sector {}", lba.get())));
+        return Err(io::Error::other(format!("it returned other bytes at sector {}", lba.get())));
     }
     Ok(None)
 }
@@ -493,7 +493,7 @@ mod tests {
             &NAMESPACE,
             false,
             &controller(0, &[8; 4096]),
-            Err("a read with limited retry failed: it gave other bytes at sector 0"),
+            Err("a read with limited retry failed: it returned other bytes at sector 0"),
         );
         let part = "it is a part of a namespace: limited retry needs all of it";
         check_retry(&NAMESPACE, true, &controller(0, &[7; 4096]), Err(part));

@@ -63,7 +63,7 @@ impl Engine {
             let result = if !unrecorded.contains(drive) {
                 Ok(())
             } else if by.is_some_and(|by| by <= now) {
-                fail(format!("the array does without drive {drive}, and could not record that yet"))
+                fail(format!("drive {drive} failed, and that could not be recorded yet"))
             } else {
                 self.recording.push(Recording { drive, by, reply });
                 continue;
@@ -77,7 +77,7 @@ impl Engine {
         self.seat(drive)?;
         let (lost, spec) = (self.parts.array.lost(), *self.parts.array.layout().spec());
         if lost.contains(drive) {
-            return fail(format!("drive {drive} is lost already"));
+            return fail(format!("drive {drive} is already failed or missing"));
         }
         let has_data = spec.data_drives().contains(drive);
         if !has_data && !spec.survives(lost.with(drive)) {
@@ -86,13 +86,15 @@ impl Engine {
         if !spec.survives(lost.with(drive)) {
             return fail(match spec.fellows(drive).and(lost) {
                 fellows if spec.width() < spec.drives() => format!(
-                    "drive {drive} holds data that nothing else does: {} lost already",
+                    "drive {drive} holds data that no other drive has: {} already failed or missing",
                     drives_are(fellows)
                 ),
                 _ => {
                     let lost = lost.and(spec.data_drives()).len();
                     let (are, survives) = (is_or_are(lost), counted(spec.redundant(), "drive"));
-                    format!("{spec} survives the loss of {survives}, {lost} {are} lost already")
+                    format!(
+                        "{spec} survives the loss of {survives}, {lost} {are} already failed or missing"
+                    )
                 }
             });
         }
@@ -101,7 +103,7 @@ impl Engine {
         if synced < stripes && !spec.is_mirror() && has_data {
             let left = stripes - synced;
             return fail(format!(
-                "drive {drive} holds data that nothing else does: the redundancy of {left} of \
+                "drive {drive} holds data that no other drive has: the redundancy of {left} of \
                  {stripes} stripes is not valid yet"
             ));
         }
@@ -119,16 +121,16 @@ impl Engine {
         let is_split = spec.width() < spec.drives();
         let done = self.parts.array.handle_sit_out(now, drive);
         done.or_else(|refusal| match refusal {
-            Refusal::Lost => fail(format!("drive {drive} is lost")),
-            Refusal::Already => fail(format!("drive {drive} sits out by hand already")),
+            Refusal::Lost => fail(format!("drive {drive} is failed or missing")),
+            Refusal::Already => fail(format!("drive {drive} is avoided by an operator already")),
             Refusal::Journal => {
                 fail(format!("drive {drive} has nothing but the journal, and is not read"))
             }
             Refusal::Needed { .. } if is_split => fail(format!(
-                "the array does without another copy of what drive {drive} holds: it is needed"
+                "the array already avoids another copy of what drive {drive} holds: it is needed"
             )),
             Refusal::Needed { spare } => fail(format!(
-                "the array can do without {}, and does already: drive {drive} is needed",
+                "the array can avoid {}, and already does: drive {drive} is needed",
                 counted(spare, "drive")
             )),
         })
@@ -139,7 +141,7 @@ impl Engine {
         self.seat(drive)?;
         let now = self.now();
         let done = self.parts.array.handle_admit(now, drive);
-        done.or_else(|_| fail(format!("drive {drive} does not sit out")))
+        done.or_else(|_| fail(format!("drive {drive} is not avoided")))
     }
 
     /// An emulated drive has these faults from now on.
@@ -173,7 +175,9 @@ impl Engine {
             let spec = *self.parts.array.layout().spec();
             return match spec.redundant() {
                 0 => fail(format!("{spec} has nothing to compare: nothing in it is redundant")),
-                _ => fail("more drives are lost than the array survives: nothing can be compared"),
+                _ => fail(
+                    "more drives are missing or failed than the array survives: nothing can be compared",
+                ),
             };
         }
         Ok(self.scrub())

@@ -119,7 +119,7 @@ impl Engine {
         if let (true, Some(copy)) =
             (self.coming.as_ref().is_some_and(is_named), self.parts.array.copy())
         {
-            return fail(format!("{name} is given a copy of drive {} of this array", copy.drive));
+            return fail(format!("{name} is replacing drive {} of this array", copy.drive));
         }
         if self.spares.iter().any(|spare| spare.name == name) {
             return fail(format!("{name} is a spare already"));
@@ -128,7 +128,9 @@ impl Engine {
             return fail(format!("{name} is a drive of this array that is about to be taken back"));
         }
         if self.parts.array.has_dismissed() && self.let_go.iter().any(|known| known == name) {
-            return fail(format!("{name} has not ended what it was given for a copy: try again"));
+            return fail(format!(
+                "{name} has not completed the commands of an earlier copy: try again"
+            ));
         }
         Ok(())
     }
@@ -170,8 +172,8 @@ impl Engine {
         if ready.size < word.own.size || !self.parts.array.knows(drive, word) {
             let name = ready.name;
             return fail(format!(
-                "{name} holds drive {} of this array, and what that has missed as drive {drive} is not known: --force \
-                 fills it anew",
+                "{name} holds drive {} of this array, and what that has missed as drive {drive} is not known: \
+                 --force rebuilds it in full",
                 word.own.drive
             ));
         }
@@ -245,7 +247,7 @@ impl Engine {
                 self.dispose(None, spare.seat);
                 Ok(())
             }
-            None => fail(format!("{name} is no spare")),
+            None => fail(format!("{name} is not a spare")),
         }
     }
 
@@ -295,24 +297,25 @@ impl Engine {
 fn tell(no: NotReplaced, drive: DriveIdx) -> String {
     match no {
         NotReplaced::Present => {
-            format!("drive {drive} is not lost: make the array do without it first")
+            format!("drive {drive} is in use: fail it first")
         }
         NotReplaced::Filling => format!("drive {drive} is being rebuilt already"),
         NotReplaced::Unrecorded => {
-            format!("the loss of drive {drive} is not safely recorded yet, try again")
+            format!("the failure of drive {drive} is not recorded yet: try again")
         }
         NotReplaced::Failed => {
-            "more drives are lost than the array survives: nothing can be rebuilt".to_owned()
+            "more drives are missing or failed than the array survives: nothing can be rebuilt"
+                .to_owned()
         }
         NotReplaced::NotRedundant => {
             "the array is not redundant: nothing can be rebuilt".to_owned()
         }
         NotReplaced::Recovering => {
-            "what a crash left is being brought to its place, try again".to_owned()
+            "the journal is being written back after a crash: try again".to_owned()
         }
-        NotReplaced::Ending => "the array is ending".to_owned(),
+        NotReplaced::Ending => "the array is stopping".to_owned(),
         NotReplaced::Copying { drive: other } if other == drive => {
-            format!("drive {drive} is being replaced already: a new one is given a copy of it")
+            format!("drive {drive} is being replaced already")
         }
         NotReplaced::Copying { drive: other } => {
             format!("a copy of drive {other} is being made: one at a time")
@@ -321,22 +324,21 @@ fn tell(no: NotReplaced, drive: DriveIdx) -> String {
             "redundancy is not valid everywhere yet: try again when the resync is done".to_owned()
         }
         NotReplaced::Needed => format!(
-            "the array cannot do without drive {drive} for a moment, because others are lost: replace these first"
+            "the array needs drive {drive} while other drives are missing or failed: replace those first"
         ),
-        NotReplaced::OnlyJournal => format!(
-            "drive {drive} has nothing but the journal, of which no copy is made: make the array do without it first"
-        ),
+        NotReplaced::OnlyJournal => {
+            format!("drive {drive} holds only the journal, which is not copied: fail it first")
+        }
         NotReplaced::Unmapped => format!(
-            "a copy of drive {drive} could not be kept right, because the array keeps no map of what drives miss: make it \
-             do without the drive first"
+            "drive {drive} cannot be copied, because the array has no dirty-region bitmaps: fail it first"
         ),
         NotReplaced::NoMap => {
             format!(
-                "what drive {drive} has missed is not known: only a drive that is filled anew can take its place"
+                "what drive {drive} has missed is not known: only a drive that is rebuilt in full can replace it"
             )
         }
         NotReplaced::Busy => format!(
-            "drive {drive} has not ended all that it was given before it was lost: try again, or start the array anew"
+            "drive {drive} has not completed all its commands from before it failed: try again, or restart the array"
         ),
     }
 }

@@ -33,9 +33,9 @@ impl Engine {
         let left = self.end_short_limits();
         let result = match ending {
             Ending::Clean if left.is_empty() => Ok(()),
-            Ending::Clean => Err(HostError::new("the array was stopped in good order")),
+            Ending::Clean => Err(HostError::new("the array was stopped cleanly")),
             Ending::Failed => Err(HostError::new(format!(
-                "more drives are lost than the array survives: {}",
+                "more drives are missing or failed than the array survives: {}",
                 self.parts.array.lost()
             ))),
             Ending::Unsafe { silent } => {
@@ -44,7 +44,7 @@ impl Engine {
                     _ => ("do not answer", "them"),
                 };
                 Err(HostError::new(format!(
-                    "{} {answer}, and the array cannot do without {them}: it was not stopped in good order",
+                    "{} {answer}, and the array needs {them}: it was not stopped cleanly",
                     drives(silent)
                 )))
             }

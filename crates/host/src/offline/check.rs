@@ -260,7 +260,7 @@ impl Check<'_> {
     fn look_at(&mut self, places: &Places<'_>) {
         for cell in places.bad() {
             let in_array = self.in_array(cell);
-            let detail = "the drive does not give it".to_owned();
+            let detail = "the drive does not return it".to_owned();
             self.note(FindingKind::Unreadable, only(cell.drive), Some(cell), in_array, detail);
         }
         let all = self.array.layout.symbols();
@@ -324,7 +324,7 @@ impl Check<'_> {
         }
         for symbol in (0..layout.data_symbols()).filter(|&symbol| !had.contains(symbol)) {
             let cell = self.array.layout.cell(row, symbol);
-            let detail = "nothing gives it".to_owned();
+            let detail = "nothing returns it".to_owned();
             let in_array = self.in_array(cell);
             self.note(FindingKind::Lost, only(cell.drive), Some(cell), in_array, detail);
         }

@@ -133,7 +133,7 @@ fn drive_that_keeps_a_short_limit_is_named_at_the_end() {
     bench.write();
     bench.read_until_short(3, &[0, 1, 2]);
     let error = bench.array.stop().unwrap_err().to_string();
-    assert!(error.starts_with("the array was stopped in good order; "), "{error}");
+    assert!(error.starts_with("the array was stopped cleanly; "), "{error}");
     assert_eq!(error.matches("smartctl -l scterc,70,70").count(), 3, "{error}");
     assert!(bench.drives.iter().all(MadeUp::has_record));
 }

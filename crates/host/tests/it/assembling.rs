@@ -88,7 +88,7 @@ fn drives_that_do_not_belong_together_are_refused() {
     let (members, _) = stopped(&shelf);
     let stranger = shelf.file("stranger.img", 32);
     let with = |other: &MemberSpec| [&members[0], &members[1], other].map(Clone::clone);
-    let expected = format!("{} is no drive of an array", path(&stranger));
+    let expected = format!("{} is not a drive of an array", path(&stranger));
     check_refused(&with(&stranger), &expected);
     let others: Vec<MemberSpec> =
         (0..3).map(|at| shelf.file(&format!("other{at}.img"), 32)).collect();
@@ -232,8 +232,7 @@ fn array_that_lost_its_power_and_a_drive_is_refused_unless_forced() {
     drop(array);
     check_refused(
         &crashed[1..],
-        "the array was not stopped in good order and drive 0 is missing: what was there may come \
-         out wrong, only --force goes on",
+        "the array was not stopped cleanly and drive 0 is missing: its data may be wrong, only --force starts it",
     );
     let forced = assemble(&crashed[1..], AssembleOptions { force: true, degraded: true }).unwrap();
     assert_eq!(forced.synced(), (16, 16));
@@ -255,7 +254,7 @@ fn drive_lost_before_a_crash_does_not_come_back() {
     check_refused(
         &crashed,
         &format!(
-            "{} holds old data: the array lost it as drive 1 and must go on without it",
+            "{} holds old data: the array failed it as drive 1 and must go on without it",
             path(&crashed[1])
         ),
     );
@@ -277,7 +276,7 @@ fn loss_by_hand_is_recorded_before_its_operator_is_told() {
     check_refused(
         &crashed,
         &format!(
-            "{} holds old data: the array was told to do without drive 1 and must go on without it",
+            "{} holds old data: the array had drive 1 failed by an operator and must go on without it",
             path(&crashed[1])
         ),
     );
@@ -309,8 +308,8 @@ fn array_that_was_never_in_sync_is_refused_without_a_drive() {
     make(SPEC, &members, UNKNOWN);
     check_refused(
         &members[1..],
-        "drive 0 is missing and the redundancy of 16 of 16 stripes is not known to be valid: what \
-         was there may be wrong or gone, only --force goes on",
+        "drive 0 is missing and the redundancy of 16 of 16 stripes is not known to be valid: its data may be \
+         wrong or missing, only --force starts it",
     );
     let forced = assemble(&members[1..], AssembleOptions { force: true, degraded: true }).unwrap();
     let array = forced.serve(options("normal")).unwrap();
@@ -455,7 +454,7 @@ fn drive_that_gives_no_superblock_is_missing_where_one_may_be() {
     let dead = Arc::new(Dead(Sectors::new(100)));
     members[1] = MemberSpec::handed_in("dead", dead);
     let refused = assemble(&members, AssembleOptions::default()).unwrap_err().to_string();
-    let sentence = "cannot read dead: neither copy of its superblock can be had";
+    let sentence = "cannot read dead: neither copy of its superblock can be read";
     assert_eq!(refused, sentence);
     let array = gather(&members).unwrap();
     assert_eq!(array.newly_missing().to_string(), "1");

@@ -171,7 +171,7 @@ fn drive_that_dies_while_the_array_runs_takes_no_data_with_it() {
     check_content(&array, &content);
     array.stop().unwrap();
     let error = gather(&members).unwrap_err().to_string();
-    assert!(error.contains("holds old data: the array lost it as drive"), "{error}");
+    assert!(error.contains("holds old data: the array failed it as drive"), "{error}");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn array_that_has_lost_too_much_says_so_and_hangs_nowhere() {
     assert!(!outcome.is_good());
     assert_eq!(state(), ArrayState::Failed);
     let error = array.stop().unwrap_err().to_string();
-    assert_eq!(error, "more drives are lost than the array survives: 0,1");
+    assert_eq!(error, "more drives are missing or failed than the array survives: 0,1");
     // When a lost drive is closed is another matter.
     let mut told = told.lock().unwrap();
     told.retain(|told| !matches!(told.event, Event::Released { .. }));
@@ -270,10 +270,10 @@ fn orders_that_cannot_be_followed_are_refused_in_one_sentence() {
         "drive 0: a drive is slowed down 1 to 1000 times, not 0.5 times",
     );
     array.lose(drive(1)).unwrap();
-    check(array.lose(drive(1)), "drive 1 is lost already");
+    check(array.lose(drive(1)), "drive 1 is already failed or missing");
     check(
         array.lose(drive(0)),
-        "raid5:2+1,chunk=8KiB survives the loss of 1 drive, 1 is lost already",
+        "raid5:2+1,chunk=8KiB survives the loss of 1 drive, 1 is already failed or missing",
     );
     array.stop().unwrap();
     check(array.lose(drive(0)), "the array is not running any more");

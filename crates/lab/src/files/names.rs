@@ -111,7 +111,7 @@ impl Names {
     fn entries_mut(&mut self, id: Id) -> &mut BTreeMap<Vec<u8>, Id> {
         match self.change(id).map(|node| &mut node.kind) {
             Some(Kind::Directory(entries)) => entries,
-            other => panic!("{id:?} is no directory: {other:?}"),
+            other => panic!("{id:?} is not a directory: {other:?}"),
         }
     }
 

@@ -99,7 +99,7 @@ impl Survey {
     fn inode(&mut self, disk: &Disk, number: u64) -> Result<Inode, String> {
         let InodePlace { lead, slot } = InodePlace::of(number);
         let body = self.unit(disk, lead, Kind::Inodes)?;
-        Inode::decode(&body[slot * INODE..][..INODE]).ok_or(format!("{number} is no inode"))
+        Inode::decode(&body[slot * INODE..][..INODE]).ok_or(format!("{number} is not an inode"))
     }
 
     /// What an inode's tree has in its leaves.
@@ -120,7 +120,7 @@ impl Survey {
                 let lead = pair.value.try_into().map(u64::from_le_bytes).map(Lba::new);
                 let lead = lead.map_err(|_| format!("{number} has a bad pointer"))?;
                 let node = Node::decode(self.unit(disk, lead, Kind::Node)?);
-                left.push(node.ok_or(format!("{lead:?} is no node"))?);
+                left.push(node.ok_or(format!("{lead:?} is not a node"))?);
             }
         }
         Ok(pairs)

@@ -123,7 +123,7 @@ impl Bed {
         let spec: levelhead_array::Spec =
             self.array.parse().map_err(|error| format!("{}: {error}", self.array))?;
         let profile = Profile::shipped(self.drive)
-            .ok_or_else(|| format!("'{}' is no drive profile", self.drive))?;
+            .ok_or_else(|| format!("'{}' is not a drive profile", self.drive))?;
         let last = self.faults.last().copied().unwrap_or(Faults::NONE);
         let drive = |idx: usize| levelhead_drive::Settings {
             queue_depth: QUEUE_DEPTH_MAX,

@@ -127,7 +127,7 @@ impl FilesBed {
 
     /// The drive fails from now on as it should.
     pub(super) fn begin_to_fail(&self, mounted: &mut Mounted) -> Result<(), String> {
-        let retry_rate = Ratio::new(self.failure_rate).ok_or("the rate is no probability")?;
+        let retry_rate = Ratio::new(self.failure_rate).ok_or("the rate is not a probability")?;
         let faults = match self.ecc {
             Some(_) => Faults { ecc: self.ecc, ..Faults::NONE },
             None => Faults { retry_rate, rotations: self.rotations, ..Faults::NONE },

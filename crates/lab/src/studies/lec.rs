@@ -236,7 +236,8 @@ fn add_measured(plan: &mut StudyPlan, ask: &super::Ask) -> Result<(), String> {
     plan.remarks.push(
         "Measured: files of this number of sectors on our filesystem over one whole nearline-2tb in virtual time, each read as a whole, by requests of \
          1 MiB of which 8 are under way, with a code and without; retries take two or three rotations (20 ms on average), four or five (40 \
-         ms). One retry of the modelled drive mends all failed sectors of a command, and commands are long: in the row that says so, \
+         ms). One retry of the modelled drive repairs all failed sectors of a command, and commands are long: in \
+         the row that says so, \
          retries alone cost less than the paper counts. In the other one the time that was retried is replaced by a retry for each failed \
          sector of the same reads. Computing takes no time. Quick runs measure 10,000 sectors alone."
             .to_owned(),

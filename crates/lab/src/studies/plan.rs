@@ -70,7 +70,7 @@ impl Measured {
     /// With one figure more.
     #[must_use]
     pub fn with(mut self, name: &str, value: f64) -> Self {
-        assert!(!value.is_nan(), "{name} is no number");
+        assert!(!value.is_nan(), "{name} is not a number");
         self.values.insert(name.to_owned(), value);
         self
     }

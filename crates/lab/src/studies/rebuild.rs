@@ -170,7 +170,7 @@ fn beside(seed: u64, count: u64, wish: Option<RebuildWish>) -> Result<Measured, 
 /// A drive that is written to from its first sector on, with enough commands inside it that it never waits.
 fn sequential(seed: u64, secs: u64) -> Result<Measured, String> {
     let profile =
-        Profile::shipped(DRIVE).ok_or_else(|| format!("'{DRIVE}' is no drive profile"))?;
+        Profile::shipped(DRIVE).ok_or_else(|| format!("'{DRIVE}' is not a drive profile"))?;
     let settings = levelhead_drive::Settings {
         queue_depth: QUEUE_DEPTH_MAX,
         scheduler: Scheduler::Sptf { age_weight: 0.0 },

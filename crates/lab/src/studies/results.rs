@@ -61,7 +61,7 @@ impl FromStr for Shard {
         match parts {
             Some((index, count)) if 1 <= index && index <= count => Ok(Self { index, count }),
             Some(_) | None => {
-                Err(format!("'{text}' is no shard: expected I/N with I from 1 to N, as in 2/3"))
+                Err(format!("'{text}' is not a shard: expected I/N with I from 1 to N, as in 2/3"))
             }
         }
     }

@@ -36,7 +36,10 @@ pub(super) fn check_outcome(outcome: &Outcome, command: &Command) -> Result<(), 
             let start = command.extent().map(|extent| extent.lba.get() * SECTOR);
             let offset = start.zip(place).map(|(start, idx)| start + u64::from(idx) * SECTOR);
             let count = unknown.len() + damaged.len();
-            Err(Failure { offset, ..io(format!("{count} sectors failed")) })
+            Err(Failure {
+                offset,
+                ..io(format!("{count} {} failed", if count == 1 { "sector" } else { "sectors" }))
+            })
         }
         Outcome::Refused => {
             Err(Failure::new(Errno::NoSpace, "the machine does not carry the request out now"))

@@ -236,7 +236,7 @@ impl<'a> Negotiation<'a> {
     fn find(&self, name: &str, answers: &mut Answers<'_>) -> Option<usize> {
         let found = self.position(name);
         if found.is_none() {
-            answers.say(refused(Refusal::UnknownExport, "there is no export of this name"));
+            answers.say(refused(Refusal::UnknownExport, "no export has this name"));
         }
         found
     }
@@ -334,7 +334,7 @@ mod tests {
         let step = negotiation.handle(ClientMessage::Option(option), &mut messages);
         let answer = |message| match message {
             ServerMessage::Answer { answer, .. } => answer,
-            other => panic!("{other:?} is no answer to an option"),
+            other => panic!("{other:?} is not an answer to an option"),
         };
         (messages.into_iter().map(answer).collect(), step)
     }

@@ -103,7 +103,7 @@ pub(super) fn task(header: &RequestHeader, body: Body, rules: &Rules) -> Result<
             Ok(Task::Status { length: header.length })
         }
         CommandKind::Unknown(number) => {
-            Err(Failure::new(Errno::Invalid, format!("there is no command {number}")))
+            Err(Failure::new(Errno::Invalid, format!("command {number} is not known")))
         }
     }
 }

@@ -104,7 +104,7 @@ impl TlsClient {
 /// A name or an address that a server's certificate may be for.
 pub(crate) fn server_name(name: &str) -> io::Result<ServerName<'static>> {
     ServerName::try_from(name.to_owned())
-        .map_err(|_| wrong(format!("'{name}' is no name that a certificate could be for")))
+        .map_err(|_| wrong(format!("'{name}' is not a name that a certificate could be for")))
 }
 
 fn provider() -> Arc<CryptoProvider> {

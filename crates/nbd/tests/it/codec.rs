@@ -159,7 +159,7 @@ fn options_that_make_no_sense_are_handed_over_as_bad() {
     };
     assert_eq!(bad(option::LIST, b"x"), Refusal::Invalid);
     assert_eq!(bad(option::STRUCTURED_REPLY, b"x"), Refusal::Invalid);
-    assert_eq!(bad(option::EXPORT_NAME, b"\xFF\xFE"), Refusal::Invalid, "it is no UTF-8");
+    assert_eq!(bad(option::EXPORT_NAME, b"\xFF\xFE"), Refusal::Invalid, "it is not UTF-8");
     assert_eq!(bad(option::EXPORT_NAME, &[b'n'; 4097]), Refusal::Invalid, "it is too long");
     assert_eq!(bad(option::GO, b""), Refusal::Invalid);
     assert_eq!(bad(option::GO, b"\0\0\0\x09abc\0\0"), Refusal::Invalid, "the name is not there");

@@ -134,7 +134,7 @@ fn a_folder_that_takes_no_socket_is_named_and_left_as_it_was() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
     let endpoint = Endpoint::Unix(path.clone());
     let error = Server::bind(&endpoint, vec![export(memory(1))]).err().unwrap().to_string();
-    assert!(error.contains("a file that is no socket is there"), "{error}");
+    assert!(error.contains("a file that is not a socket is there"), "{error}");
     assert_eq!(fs::read(&path).unwrap(), b"a file");
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o640);
 }

@@ -174,7 +174,7 @@ fn certificate_is_for_the_name_that_is_asked_for() {
     let said = error(&named("example.org"));
     assert!(said.contains("certificate not valid for name"), "{said}");
     let said = error(&named("%20"));
-    assert!(said.contains("' ' is no name that a certificate could be for"), "{said}");
+    assert!(said.contains("' ' is not a name that a certificate could be for"), "{said}");
 }
 
 #[test]

@@ -46,7 +46,7 @@ impl Wish {
                 "--table" => wish.is_table = true,
                 "--json" => wish.is_json = true,
                 "--keep" => wish.is_kept = true,
-                _ => return Err(format!("'{word}' is no option").into()),
+                _ => return Err(format!("'{word}' is not an option").into()),
             }
         }
         if wish.is_kept && !wish.codes.is_empty() {

@@ -216,8 +216,8 @@ impl FileWorkload {
     /// What it is, in a few words.
     pub const fn account(&self) -> &'static str {
         match self {
-            Self::HiBench(_) => "made up after what is known of a program of HiBench",
-            Self::Ycsb(_) => "made up after YCSB over HBase",
+            Self::HiBench(_) => "synthetic, after what is known of a program of HiBench",
+            Self::Ycsb(_) => "synthetic, after YCSB over HBase",
         }
     }
 }

@@ -272,7 +272,7 @@ fn stretches(laws: &Laws, description: &Description, streams: Streams) -> Vec<St
 
 /// A number of nanoseconds that is positive and far below the largest.
 fn nanos(count: f64) -> Nanos {
-    assert!((0.0..1e18).contains(&count), "{count} ns is no length of time here");
+    assert!((0.0..1e18).contains(&count), "{count} ns is not a length of time here");
     Nanos::new(count.round() as u64)
 }
 

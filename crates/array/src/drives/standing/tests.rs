@@ -100,7 +100,7 @@ fn a_drive_that_answers_seldom_is_found_all_the_same() {
         let all = standings.note_read(now, DriveIdx::new(0), Nanos::from_millis(700), false);
         events.extend(all);
     }
-    assert!(events.is_empty(), "one slow command in 36 is no slow drive");
+    assert!(events.is_empty(), "one slow command in 36 is not a slow drive");
     let (mut standings, mut events) = (started("eraid:5+1", Practice::SitOut), Vec::new());
     for round in 0..2_000 {
         now = now + Nanos::from_millis(20);

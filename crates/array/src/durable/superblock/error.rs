@@ -68,7 +68,7 @@ impl fmt::Display for SuperblockError {
             Self::Length { bytes } => {
                 write!(f, "a superblock has {SECTOR_SIZE} bytes, got {bytes}")
             }
-            Self::Absent => f.write_str("there is no superblock"),
+            Self::Absent => f.write_str("no superblock was found"),
             Self::Version { version } => {
                 write!(f, "the superblock is of version {version}, this program reads {VERSION}")
             }

@@ -165,7 +165,7 @@ fn impossible_fields_are_refused_in_one_sentence() {
     let cannot = |at: usize, value: &[u8], expected: &str| {
         assert_eq!(sentence(at, value), format!("the superblock cannot have {expected}"));
     };
-    check(at::MAGIC, b"L", "there is no superblock");
+    check(at::MAGIC, b"L", "no superblock was found");
     check(at::VERSION, &[1], "the superblock is of version 1, this program reads 2");
     check(at::CODE_VERSION, &[9], "the array's codewords are of version 9, this program knows 1");
     check(

@@ -79,7 +79,7 @@ impl FromStr for FastFail {
     fn from_str(text: &str) -> Result<Self, HostError> {
         let found = Self::ALL.iter().find(|(_, name)| *name == text);
         found.map(|(ways, _)| *ways).ok_or_else(|| {
-            HostError::new(format!("'{text}' is no way to fail early: expected command or erc"))
+            HostError::new(format!("'{text}' is not a fast-fail method: expected command or erc"))
         })
     }
 }

@@ -81,7 +81,7 @@ impl Store for Records {
         match fs::read_to_string(&path) {
             Ok(text) => match decode(key, &text) {
                 Some(limits) => Ok(Some(limits)),
-                None => Err(format!("{} is no record of that drive", path.display())),
+                None => Err(format!("{} is not a record of that drive", path.display())),
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(format!("cannot read {}: {error}", path.display())),

@@ -753,5 +753,5 @@ fn ways_to_fail_early_read_back_as_they_are_printed() {
         assert_eq!((ways.to_string().as_str(), name.parse()), (name, Ok(ways)));
     }
     let error = "all".parse::<FastFail>().unwrap_err().to_string();
-    assert_eq!(error, "'all' is no way to fail early: expected command or erc");
+    assert_eq!(error, "'all' is not a fast-fail method: expected command or erc");
 }

@@ -15,7 +15,8 @@ pub(super) const DETECT: Study = Study {
     source: "our own; over PERSEUS's clusters with --trace and --labels",
     says: "Of PERSEUS's cluster C its own detector finds 32 of 32 drives after 15 days, and accuses none; a fixed threshold and IASO \
            find 32 and accuse 104 and 142.",
-    bed: "made-up groups of 6 to 16 drives for 21 days of three busy hours, a tenth of the drives 1.3 times as slow; or the \
+    bed: "synthetic groups of 6 to 16 drives for 21 days of three busy hours, a tenth of the drives 1.3 times as \
+        slow; or the \
           samples that are given",
     seeds_quick: 1,
     seeds_full: 5,

@@ -14,7 +14,8 @@ use levelhead_fleet::generate::{HoursGenerator, Kind, Shape};
 
 use super::super::{Ask, Cell, Drawing, Head, Measured, Row, Study, StudyPlan, Takes, Unit};
 
-const BED: &str = "made-up fleets, one of disks and one of solid-state drives, each of 20 million drive hours (quick: 2 million) in 2,075 \
+const BED: &str = "synthetic fleets, one of disks and one of solid-state drives, each of 20 million drive hours \
+    (quick: 2 million) in 2,075 \
                    hours, of which a tenth is missing; no drive that is modelled, no array";
 
 type Plan = fn(&Ask) -> Result<StudyPlan, String>;

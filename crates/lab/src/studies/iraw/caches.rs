@@ -9,7 +9,8 @@ use super::tables::TABLE_1;
 use super::{Input, remarks};
 use crate::studies::{Ask, Cell, Head, Row, Study, StudyPlan, Unit};
 
-const BED: &str = "requests made up after the paper's traces (iraw:web and so on), whole, arrival times only, over one \
+const BED: &str = "synthetic requests after the paper's traces (iraw:web and so on), whole, arrival times only, \
+    over one \
                    iraw-15k (code-dev: iraw-10k), SPTF, 32 in the drive, 32 KiB read ahead; memory in units of 16 KiB; \
                    verification after 1 ms of idleness, SPTF, not interrupted";
 

@@ -11,7 +11,8 @@ use super::tables::{TABLE_1, draw, plan_of};
 use crate::open_loop::Outcomes;
 use crate::studies::{Ask, Measured, Row, Study, StudyPlan, Unit};
 
-const BED: &str = "requests made up after the paper's traces (iraw:web and so on), whole, arrival times only, over one \
+const BED: &str = "synthetic requests after the paper's traces (iraw:web and so on), whole, arrival times only, \
+    over one \
                    iraw-15k (code-dev: iraw-10k), SPTF, 32 in the drive; 16 MB for reads, writes never in want of \
                    room; verification after 1 ms of idleness, SPTF, not interrupted";
 

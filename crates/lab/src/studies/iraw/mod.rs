@@ -102,7 +102,7 @@ impl Input {
 fn remarks(ask: &Ask) -> Vec<String> {
     if ask.traces.is_empty() {
         return vec![
-            "The paper's traces were never published: these are made up and fitted to tables 1 to 3."
+            "The paper's traces were never published: these are synthetic and fitted to tables 1 to 3."
                 .to_owned(),
         ];
     }

@@ -13,9 +13,10 @@ pub(super) const OURS: Study = Study {
     title: "Every write checked with 2 MB of bytes and 2 MB of checksums",
     source: "Levelhead's own question, on the workloads of [IRAW08]",
     says: "Nothing: the paper needs up to 60 MB for that. A checksum of 16 bytes a sector finds what a byte for byte \
-           comparison finds; what it finds has to be mended from elsewhere. An arm that sets out for a \
+           comparison finds; what it finds has to be repaired from elsewhere. An arm that sets out for a \
            verification as late as it can ends at the same time and delays fewer requests.",
-    bed: "requests made up after the paper's traces (iraw:web and so on), whole, arrival times only, over one iraw-15k \
+    bed: "synthetic requests after the paper's traces (iraw:web and so on), whole, arrival times only, over one \
+        iraw-15k \
           (code-dev: iraw-10k), SPTF, 32 in the drive; dedicated memory, 8 MB for reads and 2 MB for writes, 2 MB for \
           checksums; verification after 1 ms of idleness; none: the same memory without verification; RAW: every \
           write read back at once",

@@ -14,7 +14,7 @@ pub(super) const TABLE_1: Study = Study {
     says: "Drives are idle for 92 to 99 % of the time, in intervals of 88 to 625 ms on average. Almost 40 % \
            of the idle intervals are longer than 100 ms and more than 90 % longer than 10 ms; 1 % of the \
            busy periods are longer than 100 ms.",
-    bed: "traces made up after the paper's (iraw:web and so on), whole; busy periods and idle intervals \
+    bed: "synthetic traces after the paper's (iraw:web and so on), whole; busy periods and idle intervals \
           from arrivals and departures",
     seeds_quick: 1,
     seeds_full: 3,
@@ -28,7 +28,7 @@ pub(super) const TABLE_2: Study = Study {
     source: "[IRAW08], Table 2",
     says: "With verifications of 5 ms, first come first served, and writes given up after 512 idle \
            intervals, 95 to 100 % of the writes are verified with 0.4 to 50 MB of cache.",
-    bed: "traces made up after the paper's (iraw:web and so on), whole; floor(I / 5 ms) verifications in \
+    bed: "synthetic traces after the paper's (iraw:web and so on), whole; floor(I / 5 ms) verifications in \
           an idle interval of length I; age: the smallest power of two that loses nothing, at most 512",
     plan: |ask| Ok(table_2(ask)),
     ..TABLE_1
@@ -39,7 +39,7 @@ pub(super) const TABLE_3: Study = Study {
     title: "Writes verified in idle intervals, 8 MB of cache",
     source: "[IRAW08], Table 3",
     says: "With 8 MB of cache, where the oldest write gives way, 91 to 100 % of the writes are verified.",
-    bed: "traces made up after the paper's (iraw:web and so on), whole; floor(I / 5 ms) verifications in \
+    bed: "synthetic traces after the paper's (iraw:web and so on), whole; floor(I / 5 ms) verifications in \
           an idle interval of length I",
     plan: |ask| Ok(table_3(ask)),
     ..TABLE_1

@@ -92,7 +92,8 @@ fn plan(ask: &Ask) -> Result<StudyPlan, String> {
         });
     }
     plan.remarks = vec![
-        "The paper's 3.5 % is a bound on the average at 4 GB/s. Programs are made up after what is published of them \
+        "The paper's 3.5 % is a bound on the average at 4 GB/s. Programs are synthetic, after what is published \
+         of them \
          (docs/workloads.md); they compute nothing, so that all of their time is the disk's."
             .to_owned(),
         "Computing the code takes no time here. At 4 GB/s it would add 0.25 s for each GB that is written, and 26 GB/s are measured \

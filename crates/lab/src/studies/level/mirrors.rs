@@ -14,7 +14,7 @@ pub(super) const MIRRORS: Study = Study {
     source: "ours",
     says: "The mean and the 99th percentile of our policy over those of copies that take turns, and of the papers' \
            policy that is the best for the case and figure; where a drive is ten times slower, over those of an array \
-           that was told in advance to do without it.",
+           that never reads the slow drive.",
     bed: "nearline-2tb (7200 rpm), SPTF in the drive (age weight 0), window 32, host order elevator; Poisson arrivals \
           at uniformly random sectors; retries of 3 rotations with adjacency 2",
     seeds_quick: 2,

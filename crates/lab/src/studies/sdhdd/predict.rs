@@ -68,7 +68,7 @@ fn plan(ask: &Ask) -> Result<StudyPlan, String> {
         "A tenth of 2,048 bits are 204 ones. The soft channel rounds, and a sum of nearly nothing counts as a zero: its tails \
          are those of slightly fewer errors than the BER says."
             .to_owned(),
-        "Forcing fewer zeroes than a sector has is no error, but decodes with less: only forcing more fails."
+        "Forcing fewer zeroes than a sector has is not an error, but decodes with less: only forcing more fails."
             .to_owned(),
         "At a BER of 0.03 the code fails whatever is forced, after three tries.".to_owned(),
     ];
@@ -102,7 +102,7 @@ impl Ones {
             ZeroForcing::None => taken,
             ZeroForcing::B256 => missed + (1.0 - missed) * taken,
             ZeroForcing::B512 => missed + (1.0 - missed) * missed,
-            ZeroForcing::B1024 => unreachable!("a kilobyte of zeroes is no kind"),
+            ZeroForcing::B1024 => unreachable!("a kilobyte of zeroes is not a kind"),
         }
     }
 }

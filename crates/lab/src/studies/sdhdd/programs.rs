@@ -123,7 +123,8 @@ fn measured(ask: &Ask, kind: FileKind) -> Result<StudyPlan, String> {
          long as the same steps alone on the perfect drive without zero forcing; 64 of them may be under way, so that files are read ahead \
          and written behind; the time ends with the program's last step, when some of what it wrote is still in memory."
             .to_owned(),
-        "Programs are made up (docs/workloads.md), a quarter of each in quick runs. Sectors fail with 1e-2 without zeroes at their ends."
+        "Programs are synthetic (docs/workloads.md), a quarter of each in quick runs. Sectors fail with 1e-2 \
+         without zeroes at their ends."
             .to_owned(),
         KINDS.to_owned(),
         FORCED.to_owned(),

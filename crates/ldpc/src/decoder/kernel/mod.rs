@@ -106,7 +106,7 @@ impl FromStr for Kernel {
 
 impl fmt::Display for UnknownKernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no kernel '{}': naive, portable, avx2 and avx512 are known", self.name)
+        write!(f, "'{}' is not a kernel: expected naive, portable, avx2 or avx512", self.name)
     }
 }
 
