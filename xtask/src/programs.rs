@@ -11,7 +11,7 @@ pub(crate) fn cargo(root: &Path) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(program);
     command.current_dir(root);
-    // What cargo has set for this program would have others built anew.
+    // What cargo has set for this program would have others built again.
     for (key, _) in std::env::vars_os() {
         let name = key.to_string_lossy();
         if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"].iter().any(|own| name.starts_with(own)) {

@@ -351,7 +351,14 @@ impl DriveJson {
         match (self.silent, self.sits_out) {
             (true, _) => "unresponsive".to_owned(),
             (false, true) => "avoided".to_owned(),
-            (false, false) => self.state.clone(),
+            (false, false) => match self.state.as_str() {
+                "lost" => "failed",
+                "filling" => "rebuilding",
+                "catching-up" => "resyncing",
+                "copying" => "replacing",
+                other => other,
+            }
+            .to_owned(),
         }
     }
 }

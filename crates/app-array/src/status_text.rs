@@ -110,15 +110,16 @@ impl StatusJson {
     }
 
     fn why_avoided(&self, drive: &DriveJson) -> String {
-        let is_of = |event: &&EventJson| matches!(event.facts, Facts::Standing { drive: number, .. } if number == drive.drive);
-        let names = ["sat-out", "sat-out-by-hand"];
-        let of_drive = self.events.iter().rev().filter(is_of);
-        let last = of_drive.map(|event| event.event.as_str()).find(|name| names.contains(name));
-        let why = match last {
-            Some("sat-out-by-hand") => "by the operator",
-            _ => "slower than the others",
-        };
-        format!("drive {} is avoided ({why})", drive.drive)
+        let number = drive.drive;
+        let why = if self.is_avoided_by_hand(number) { " by the operator" } else { "" };
+        format!("drive {number} is avoided{why}")
+    }
+
+    /// Whether the last that is known of it is that an operator wanted it.
+    fn is_avoided_by_hand(&self, number: u8) -> bool {
+        let is_of = |event: &&EventJson| matches!(event.facts, Facts::Standing { drive, .. } if drive == number);
+        let mut names = self.events.iter().rev().filter(is_of).map(|event| event.event.as_str());
+        names.find(|name| ["sat-out", "sat-out-by-hand"].contains(name)) == Some("sat-out-by-hand")
     }
 
     /// What a crash would do to an array without a journal.
@@ -134,15 +135,17 @@ impl StatusJson {
     fn going_on(&self) -> Vec<String> {
         let mut all = Vec::new();
         if self.synced_percent < 100.0 && self.resync != "idle" {
-            let ends = self.ends("resync-begun", self.synced_percent / 100.0);
-            let how = if self.resync == "stuck" { ", stuck" } else { "" };
-            all.push(format!("resync, {:.1} % done{how}{ends}", self.synced_percent));
+            let how = match self.resync.as_str() {
+                "stuck" => ", stuck".to_owned(),
+                _ => self.ends("resync-begun", self.synced_percent / 100.0),
+            };
+            all.push(format!("resync, {:.1} % done{how}", self.synced_percent));
         }
         if let Some(RebuildJson { drive, done_stripes, stripes, missed_regions, .. }) =
             &self.rebuild
         {
             let done = *done_stripes as f64 / (*stripes).max(1) as f64;
-            let ends = self.ends("rebuild-begun", done);
+            let ends = self.ends_unless_paused("rebuild-begun", done);
             all.push(match missed_regions {
                 None => format!(
                     "rebuild of drive {drive}, {:.1} % done{}{ends}",
@@ -159,7 +162,7 @@ impl StatusJson {
         if let Some(CopyJson { drive, member, left_regions, regions }) = &self.copy {
             let done = (regions - left_regions) as f64 / (*regions).max(1) as f64;
             let to = member.as_ref().map_or(String::new(), |member| format!(" with {member}"));
-            let ends = self.ends("copy-begun", done);
+            let ends = self.ends_unless_paused("copy-begun", done);
             all.push(format!(
                 "replacement of drive {drive}{to}, {:.1} % copied{}{ends}",
                 done * 100.0,
@@ -184,39 +187,55 @@ impl StatusJson {
         }
     }
 
+    /// [`StatusJson::ends`] of a rebuild.
+    fn ends_unless_paused(&self, begun: &str, done: f64) -> String {
+        if self.rebuild_paused { String::new() } else { self.ends(begun, done) }
+    }
+
     /// When what began with the last such event is over, if it goes on as it did; nothing where that is not known.
     fn ends(&self, begun: &str, done: f64) -> String {
-        let begun = self.events.iter().rev().find(|event| event.event == begun);
-        let Some(begun) = begun.filter(|_| done > 0.0 && !self.rebuild_paused) else {
+        let Some(begun) = self.events.iter().rev().find(|event| event.event == begun) else {
             return String::new();
         };
-        let left = (self.at_seconds - begun.at_seconds).max(0.0) * (1.0 - done) / done;
-        match left as u64 {
-            0..60 => ", less than a minute left".to_owned(),
-            seconds @ 60..7_200 => format!(", about {} min left", seconds.div_ceil(60)),
-            seconds => format!(", about {} h left", seconds.div_ceil(3_600)),
-        }
+        let share = |left: u64, all: u64| left as f64 / all.max(1) as f64;
+        let before = match begun.facts {
+            Facts::Resync { synced_stripes, stripes } => share(synced_stripes, stripes),
+            Facts::Rebuild { done_stripes, stripes, .. } => share(done_stripes, stripes),
+            Facts::Copy { left_regions, regions, .. } => 1.0 - share(left_regions, regions),
+            _ => return String::new(),
+        };
+        let since = (self.at_seconds - begun.at_seconds).max(0.0);
+        left(since, before, done).map_or(String::new(), |seconds| format!(", {}", about(seconds)))
     }
 
     /// What to do, most urgent first.
     fn advice(&self, array: &str) -> Vec<String> {
         let mut all = Vec::new();
         let is_rebuilt = |drive: u8| self.rebuild.as_ref().is_some_and(|is| is.drive == drive);
+        if self.state == "failed" {
+            all.push(
+                "bring missing drives back and start it again, or read what is left: levelhead array salvage"
+                    .to_owned(),
+            );
+            return all;
+        }
         for drive in &self.drives {
             let number = drive.drive;
+            let replace = format!("levelhead array replace {array} {number} DEVICE");
             match drive.state.as_str() {
-                "failed" | "lost" | "missing" | "removed" if !is_rebuilt(number) => {
-                    let replace = format!("levelhead array replace {array} {number} DEVICE");
+                "missing" if !is_rebuilt(number) => {
+                    all.push(format!("bring drive {number} back, or replace it: {replace}"));
+                }
+                "failed" | "lost" | "removed" if !is_rebuilt(number) => {
                     all.push(format!("replace drive {number}: {replace}"));
                 }
-                _ if drive.refusal.is_some() => {
-                    all.push(format!("make room on the machine of drive {number}"));
-                }
-                _ if drive.silent || drive.sits_out => {
-                    let member = drive.member.as_deref().unwrap_or("DEVICE");
-                    all.push(format!("look at drive {number}: smartctl -a {member}"));
+                _ if drive.silent || (drive.sits_out && !self.is_avoided_by_hand(number)) => {
+                    all.push(format!("look at drive {number}, and at its cables: smartctl -a"));
                 }
                 _ => {}
+            }
+            if let Some(why) = &drive.refusal {
+                all.push(format!("repair what drive {number} is on: {why}"));
             }
         }
         if self.damaged.sectors > 0 {
@@ -280,5 +299,35 @@ impl StatusJson {
             text.push_str(&format!("{}\n", class.sentence()));
         }
         text
+    }
+}
+
+/// The seconds that are left of what got from `before` to `done`, shares of it all, in `since` seconds.
+fn left(since: f64, before: f64, done: f64) -> Option<f64> {
+    (done > before && done < 1.0).then(|| since * (1.0 - done) / (done - before))
+}
+
+fn about(seconds: f64) -> String {
+    match seconds as u64 {
+        0..60 => "less than a minute left".to_owned(),
+        seconds @ 60..7_200 => format!("about {} min left", seconds.div_ceil(60)),
+        seconds => format!("about {} h left", seconds.div_ceil(3_600)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was resumed at 90 % and has got to 91 % in ten seconds takes ninety more.
+    #[test]
+    fn end_is_reckoned_from_where_it_began() {
+        assert_eq!(left(10.0, 0.90, 0.91).map(f64::round), Some(90.0));
+        assert_eq!(left(10.0, 0.0, 0.5), Some(10.0));
+        assert_eq!([left(10.0, 0.5, 0.5), left(10.0, 0.5, 1.0)], [None, None]);
+        let texts = [59.9, 60.0, 7_199.0, 7_200.0].map(about);
+        let minutes = ["less than a minute left", "about 1 min left", "about 120 min left"];
+        assert_eq!(texts[..3], minutes);
+        assert_eq!(texts[3], "about 2 h left");
     }
 }

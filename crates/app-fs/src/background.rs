@@ -48,7 +48,8 @@ pub fn start_in_background(arguments: &[OsString]) -> Result<String, AppError> {
     if let Some(out) = &mut child.stdout {
         out.read_to_string(&mut said).map_err(cannot)?;
     }
-    if !said.is_empty() {
+    // With --json it also says in an object why it has failed; what its caller hears is the sentence.
+    if !said.is_empty() && !said.starts_with("{\"error\":") {
         return Ok(said);
     }
     if let Some(err) = &mut child.stderr {

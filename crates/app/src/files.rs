@@ -35,7 +35,7 @@ pub fn write_whole(
         Destination::File(path) => {
             let folder = folder_of(&path);
             check_folder(folder)?;
-            // Without a name nothing stays of it, however the program ends.
+            // Without a name nothing stays of it if the program ends meanwhile.
             match nameless(folder) {
                 Some(file) => {
                     let mut out = io::BufWriter::new(file);
@@ -165,16 +165,21 @@ fn folder_of(path: &Path) -> &Path {
 fn nameless(folder: &Path) -> Option<fs::File> {
     use rustix::fs::{Mode, OFlags, open};
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    open(folder, flags, Mode::from_raw_mode(0o666)).ok().map(fs::File::from)
+    let file = open(folder, flags, Mode::from_raw_mode(0o666)).ok().map(fs::File::from)?;
+    // It gets its name by way of there.
+    fs::metadata(opened(&file)).is_ok().then_some(file)
+}
+
+fn opened(file: &fs::File) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
 /// Gives such a file its name, also where another one has it: by way of a name that is nobody's.
 fn give_name(file: &fs::File, folder: &Path, path: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD, linkat};
-    let opened = format!("/proc/self/fd/{}", file.as_raw_fd());
     let beside =
         folder.join(format!(".levelhead-{}-{:x}", std::process::id(), file.metadata()?.ino()));
-    linkat(CWD, opened, CWD, &beside, AtFlags::SYMLINK_FOLLOW)?;
+    linkat(CWD, opened(file), CWD, &beside, AtFlags::SYMLINK_FOLLOW)?;
     fs::rename(&beside, path).inspect_err(|_| drop(fs::remove_file(&beside)))
 }
 

@@ -47,7 +47,7 @@ const MOVED: [(&[&str], &str); 9] = [
     (&["fs", "replay"], "levelhead-lab fs replay"),
 ];
 
-/// Says where a command is now that was one of this program's before 0.2.
+/// Says where a command is now that was one of this program's once.
 pub(crate) fn moved(arguments: &[OsString]) -> Option<String> {
     let words: Vec<&str> = arguments.iter().skip(1).filter_map(|word| word.to_str()).collect();
     let typed = || words.iter().copied().filter(|word| !["--json", "--quiet"].contains(word));

@@ -19,10 +19,10 @@ pub(crate) fn has_printed() -> bool {
 #[derive(Args, Clone, Copy)]
 pub struct Output {
     /// Print one JSON value on standard output and nothing else
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 1000)]
     pub json: bool,
     /// Show no progress, and nothing of `fs mkfs`, `mount`, `umount` and `sync` that went well
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 1000)]
     pub quiet: bool,
 }
 

@@ -53,6 +53,7 @@ pub(super) fn build(root: &Path, dist: &Path, version: &str) -> anyhow::Result<P
         fs::write(&path, text)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
     }
+    good(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(&folder))?;
     let path = dist.join(format!("levelhead_{version}_amd64.deb"));
     let mut dpkg = Command::new("dpkg-deb");
     dpkg.args(["--root-owner-group", "-Zxz", "--build"]).arg(&folder).arg(&path);

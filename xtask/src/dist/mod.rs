@@ -59,6 +59,8 @@ pub(crate) fn run(root: &Path, parts: &[Part]) -> anyhow::Result<()> {
     let version = version(root)?;
     build(root)?;
     fill(root, &stage)?;
+    // Whatever the checkout and the umask are.
+    good(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(&stage))?;
     let mut made = Vec::new();
     for part in parts {
         made.push(match part {
@@ -143,7 +145,7 @@ fn archive(root: &Path, dist: &Path, version: &str) -> anyhow::Result<PathBuf> {
     let name = format!("levelhead-{version}-x86_64-linux-musl");
     let path = dist.join(format!("{name}.tar.gz"));
     let mut tar = Command::new("tar");
-    tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mode=go-w"]);
+    tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mode=u=rwX,go=rX"]);
     tar.arg(format!("--mtime=@{}", commit_time(root)?));
     tar.arg(format!("--transform=s,^\\.,{name},")).arg("-C").arg(dist.join("stage"));
     good(tar.arg("-czf").arg(&path).arg("."))?;

@@ -32,7 +32,9 @@ use() { # root place run...
         sleep 0.1
     done
     local disk="nbd+unix:///?socket=$root$place/s.sock"
-    qemu-io -f raw "$disk" -c 'write -P 0x5a 1M 4M' -c 'read -P 0x5a 1M 4M' -c flush | grep -v 'failed' >/dev/null
+    local said
+    said=$(qemu-io -f raw "$disk" -c 'write -P 0x5a 1M 4M' -c 'read -P 0x5a 1M 4M' -c flush 2>&1)
+    case $said in *failed*) echo "$said"; exit 1 ;; esac
     "$@" array status "$place/c.sock" >/dev/null
     "$@" array stop "$place/c.sock" >/dev/null
     wait "$server"

@@ -87,7 +87,7 @@ fn status_ends_well_unless_it_is_to_check() {
     expect(&levelhead(&check), 1, "degraded: drive 1 is failed");
     let said = levelhead(&status).good();
     assert!(
-        said.contains("\nstate:     degraded: drive 1 is lost; no more drives may fail\n"),
+        said.contains("\nstate:     degraded: drive 1 is failed; no more drives may fail\n"),
         "{said}"
     );
     levelhead(&["array", "remove", &drives[0], "1"]).good();

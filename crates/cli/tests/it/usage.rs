@@ -390,11 +390,13 @@ fn commands_that_moved_say_where_to() {
 #[test]
 fn failures_are_one_json_object_where_json_is_asked_for() {
     let shelf = Shelf::new();
-    let none = shelf.path("none.img");
+    let (none, point) = (shelf.path("none.img"), shelf.path("point"));
+    fs::create_dir(&point).unwrap();
     for (args, kind, code) in [
         (&["array", "status", &none, "--json"][..], "usage", 2),
         (&["--json", "array", "turbo"], "usage", 2),
         (&["array", "list", &none, "--json"], "usage", 2),
+        (&["fs", "mount", &none, &point, "--json"], "usage", 2),
     ] {
         let ended = levelhead(args);
         let object: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
