@@ -157,8 +157,8 @@ fn status_tells_what_an_array_does_while_it_serves() {
     assert!(text.starts_with(&format!("array:     {uuid}, {ARRAY}, 28.8MiB\n")), "{text}");
     let state = "\nstate:     degraded: drive 5 is missing; no more drives may fail\n";
     assert!(text.contains(state), "{text}");
-    let next =
-        format!("\nnext:      replace drive 5: levelhead array replace {} 5 DEVICE\n", drives[0]);
+    let replace = format!("levelhead array replace {} 5 DEVICE", drives[0]);
+    let next = format!("\nnext:      bring drive 5 back, or replace it: {replace}\n");
     assert!(text.contains(&next), "{text}");
     let counted = |name: &str| format!("{name} {}", status[name]);
     let counted =
