@@ -10,7 +10,7 @@ mirror=${3:-}
 server=
 finish() {
     [ -z "$server" ] || kill -KILL "$server" 2>/dev/null || true
-    umount "$folder/root/mnt/shelf" "$folder/root/dev/fuse" "$folder/root/proc" 2>/dev/null || true
+    umount "$folder/debian/mnt/shelf" "$folder/debian/dev/fuse" "$folder/debian/proc" 2>/dev/null || true
     rm -rf --one-file-system "$folder"
 }
 trap finish EXIT
@@ -62,7 +62,7 @@ if [ "$(id -u)" != 0 ]; then
     echo "dist: the Debian package is left out: debootstrap needs root"
     exit 0
 fi
-root=$folder/root
+root=$folder/debian
 debootstrap --variant=minbase --include=systemd,man-db stable "$root" ${mirror:+"$mirror"} >"$folder/debootstrap.log" 2>&1 ||
     { tail -5 "$folder/debootstrap.log"; exit 1; }
 cp "$dist"/levelhead_*_amd64.deb "$root/srv/levelhead.deb"
