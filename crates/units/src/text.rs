@@ -160,6 +160,7 @@ mod tests {
         assert_eq!("4096".parse(), Ok(Bytes::new(4096)));
         assert_eq!("20ms".parse(), Ok(Nanos::from_millis(20)));
         assert_eq!("0.5us".parse(), Ok(Nanos::new(500)));
+        assert_eq!("5m".parse(), Ok(Nanos::from_secs(300)));
         assert_eq!("2%".parse(), Ok(Ratio::new(0.02).unwrap()));
     }
 
@@ -168,7 +169,7 @@ mod tests {
         for text in ["", "KiB", "8kib", "-1KiB", "0.3B", "1e3KiB", "99999999999TiB", "nanB"] {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
         }
-        for text in ["5", "20 m", "-2ms", "ms"] {
+        for text in ["5", "20 x", "-2ms", "ms"] {
             assert!(text.parse::<Nanos>().is_err(), "{text}");
         }
         for text in ["2", "101%", "-1%", "nan%", "%"] {
