@@ -47,7 +47,7 @@ impl Show for Shown {
         let Self { status, health, array, detail } = self;
         let mut text = status.summary(health);
         text.push_str(&lines("next", &status.advice(array)));
-        text.push_str(&format!("\n{}", status.drive_table().to_text()));
+        text.push_str(&format!("\n{}{}", status.drive_table().to_text(), status.failures()));
         if *detail == Detail::Verbose {
             text.push_str(&status.details());
         }
@@ -271,7 +271,7 @@ impl StatusJson {
         let counted =
             self.counted().map(|(name, value)| format!("{} {value}", name.replace('_', " ")));
         let counted: Vec<String> = counted.collect();
-        let mut text = format!("\n{}\n{}", self.journal_line(), self.failures());
+        let mut text = format!("\n{}\n", self.journal_line());
         text.push_str(&self.damaged_line());
         if let Some(verify) = &self.verify {
             text.push_str(&format!("{}\n", verify.sentence()));
