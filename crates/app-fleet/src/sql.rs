@@ -1,6 +1,7 @@
 //! `levelhead-lab fleet sql`: the same counts in SQL that engines share, for fleets that live in a warehouse.
 
 use levelhead_report::{Column, Table, json};
+use levelhead_units::meant;
 use serde::Serialize;
 
 use levelhead_app::{AppError, Show};
@@ -48,8 +49,9 @@ const QUERIES: [Query; 4] = [
 pub fn query(name: &str) -> Result<Query, AppError> {
     let known = QUERIES.into_iter().find(|query| query.name == name);
     known.ok_or_else(|| {
-        let names = QUERIES.map(|query| query.name).join(", ");
-        AppError::usage(format!("'{name}' is not a query: expected one of {names}"))
+        let names = QUERIES.map(|query| query.name);
+        let (expected, meant) = (names.join(", "), meant(name, names));
+        AppError::usage(format!("'{name}' is not a query: expected one of {expected}{meant}"))
     })
 }
 

@@ -3,14 +3,16 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod examples;
 mod values;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
-use levelhead_terminal::{Output, end, refuse};
+use clap::{CommandFactory, FromArgMatches, Parser};
+use levelhead_terminal::{Output, end, examples::shown, refuse};
 
 use crate::commands::Command;
+use crate::examples::EXAMPLES;
 
 #[cfg(target_env = "musl")]
 #[global_allocator]
@@ -30,11 +32,23 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    match Cli::try_parse() {
+    let mut definition = shown(Cli::command(), EXAMPLES);
+    let parsed = definition.try_get_matches_from_mut(std::env::args_os());
+    match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => {
             let output = cli.output;
             end(PROGRAM, output, commands::run(cli.command, output, &mut Cli::command()))
         }
         Err(error) => refuse(PROGRAM, &error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_examples_and_takes_them() {
+        levelhead_terminal::examples::check(&Cli::command(), EXAMPLES);
     }
 }

@@ -1,5 +1,6 @@
 //! Options whose text is more than a number, and numbers with the limits in the message.
 
+use chrono::DateTime;
 use levelhead_app_lab::replay::OUTSTANDING_MAX;
 use levelhead_drive::{IdleVerify, Retention};
 use levelhead_ldpc::Step;
@@ -27,14 +28,26 @@ pub(crate) fn steps(text: &str) -> Result<u32, String> {
     whole_in(text, 1..=1_024)
 }
 
-/// Seconds since 1970.
-pub(crate) fn unix_seconds(text: &str) -> Result<i64, String> {
-    text.parse().map_err(|_| format!("expected unix seconds, such as 1767225600, got '{text}'"))
+/// A date with its time of day, as RFC 3339 has it, a date alone (midnight, UTC), or seconds since 1970: seconds since 1970.
+pub(crate) fn clock_time(text: &str) -> Result<i64, String> {
+    let rfc3339 = |text: &str| DateTime::parse_from_rfc3339(text).map(|time| time.timestamp());
+    let date = || rfc3339(text).or_else(|_| rfc3339(&format!("{text}T00:00:00Z"))).ok();
+    text.parse().ok().or_else(date).ok_or_else(|| {
+        format!("'{text}' is not a time: expected 2026-01-01T00:00:00Z or seconds since 1970")
+    })
 }
 
-/// Seconds between two values of a query.
+/// The time between two values of a query, in whole seconds: `5m`, or a number of seconds.
 pub(crate) fn step(text: &str) -> Result<u32, String> {
-    whole_in(text, 1..=u32::MAX)
+    let given = text.parse::<Nanos>().ok().map(Nanos::get);
+    let seconds = given.map_or_else(
+        || text.parse().ok(),
+        |nanos| (nanos % 1_000_000_000 == 0).then_some(nanos / 1_000_000_000),
+    );
+    let step = seconds.and_then(|seconds| u32::try_from(seconds).ok()).filter(|step| *step > 0);
+    step.ok_or_else(|| {
+        format!("'{text}' is not a step: expected 1 to {} whole seconds, as in 5m or 300", u32::MAX)
+    })
 }
 
 /// Requests of a drive hour.
@@ -164,5 +177,29 @@ pub(crate) fn capacities(text: &str) -> Result<Capacities, String> {
             Ok(Capacities { sequential, random, mutable })
         }
         _ => Err(format!("'{text}': expected three capacities A:B:M, as in 90:8:2")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_steps_are_read_as_people_write_them() {
+        let midnight = Ok(1_767_225_600);
+        for text in
+            ["2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00", "2026-01-01", "1767225600"]
+        {
+            assert_eq!(clock_time(text), midnight, "{text}");
+        }
+        for text in ["soon", "", "2026-13-01", "2026-01-01T25:00:00Z"] {
+            assert!(clock_time(text).is_err(), "{text}");
+        }
+        for (text, seconds) in [("5m", 300), ("300", 300), ("300s", 300), ("1h", 3600)] {
+            assert_eq!(step(text), Ok(seconds), "{text}");
+        }
+        for text in ["0", "0s", "20ms", "1500ms", "-5", "4294967296", "soon"] {
+            assert!(step(text).is_err(), "{text}");
+        }
     }
 }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod examples;
 mod journal;
 mod manager;
 mod names;
@@ -12,11 +13,12 @@ mod values;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches, Parser};
 use levelhead_app::AppError;
-use levelhead_terminal::{Output, end, refuse};
+use levelhead_terminal::{Output, end, examples::shown, refuse};
 
 use crate::commands::Command;
+use crate::examples::EXAMPLES;
 
 #[cfg(target_env = "musl")]
 #[global_allocator]
@@ -44,11 +46,23 @@ fn main() -> ExitCode {
         let json = arguments.iter().any(|argument| argument == "--json");
         return end(PROGRAM, Output { json, quiet: false }, Err(AppError::usage(moved)));
     }
-    match Cli::try_parse_from(arguments) {
+    let mut definition = shown(Cli::command(), EXAMPLES);
+    let parsed = definition.try_get_matches_from_mut(arguments);
+    match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => {
             let output = cli.output;
             end(PROGRAM, output, commands::run(cli.command, output, &mut Cli::command()))
         }
         Err(error) => refuse(PROGRAM, &error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_examples_and_takes_them() {
+        levelhead_terminal::examples::check(&Cli::command(), EXAMPLES);
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use levelhead_drive::Profile;
-use levelhead_units::Bytes;
+use levelhead_units::{Bytes, meant};
 
 use crate::error::{HostError, fail};
 
@@ -27,7 +27,8 @@ pub fn load_profile(name: &str) -> Result<Arc<Profile>, HostError> {
     if !Path::new(name).is_file() {
         let names = Profile::names().join(", ");
         return fail(format!(
-            "'{name}' is not a drive profile: expected one of {names}, or the path of a TOML file"
+            "'{name}' is not a drive profile: expected one of {names}, or the path of a TOML file{}",
+            meant(name, Profile::names().iter().copied())
         ));
     }
     let mut text = String::new();

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod completions;
+pub mod examples;
 pub mod faults;
 pub mod man;
 mod output;

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use levelhead_units::meant;
+
 /// How a trace is written down. `docs/traces.md` has the details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Format {
@@ -66,7 +68,8 @@ pub struct UnknownFormat(String);
 impl fmt::Display for UnknownFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
-        write!(f, "'{}' is not a trace format: expected {}", self.0, names.join(", "))
+        let (text, expected) = (&self.0, names.join(", "));
+        write!(f, "'{text}' is not a trace format: expected {expected}{}", meant(text, names))
     }
 }
 

@@ -9,12 +9,14 @@
 
 #![forbid(unsafe_code)]
 
+mod choice;
 mod drives;
 mod foreign;
 mod space;
 mod text;
 mod time;
 
+pub use choice::meant;
 pub use drives::{DriveIdx, DriveSet};
 pub use foreign::{FOREIGN_MAX, escaped, escaped_lines, foreign};
 pub use space::{Bytes, Extent, Lba, SECTOR_SIZE, Sectors};

@@ -36,7 +36,7 @@ const HOUSE: &[(u8, &str, &str)] = &[
     (6, "app-drive", "app nbd report host array drive block stats erasure"),
     (6, "app-fs", "app fuse report host fs block planner stats erasure"),
     (6, "app-watch", "app metrics report host fleet stats"),
-    (6, "app-fleet", "app report fleet-io host lab fleet"),
+    (6, "app-fleet", "app report fleet-io host lab fleet units"),
     (6, "terminal", "app drive"),
     (
         7,

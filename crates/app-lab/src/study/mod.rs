@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use levelhead_lab::studies::{Ask, NamedTrace, Results, SEEDS_MAX, Study, Takes, all, find};
 use levelhead_trace::read;
+use levelhead_units::meant;
 
 use levelhead_app::{AppError, Progress, Show, files};
 
@@ -101,7 +102,9 @@ pub fn merge(paths: &[PathBuf], report: Option<&PathBuf>) -> Result<Studied, App
 fn known(name: &str) -> Result<Study, AppError> {
     find(name).ok_or_else(|| {
         let names: Vec<&str> = all().iter().map(|study| study.name).collect();
-        AppError::usage(format!("'{name}' is not a study: expected one of {}", names.join(", ")))
+        let expected = names.join(", ");
+        let meant = meant(name, names);
+        AppError::usage(format!("'{name}' is not a study: expected one of {expected}{meant}"))
     })
 }
 

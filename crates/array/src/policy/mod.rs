@@ -33,7 +33,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use levelhead_block::Effort;
-use levelhead_units::DriveSet;
+use levelhead_units::{DriveSet, meant};
 
 use crate::policy::tau::{Form, Share, net_latency};
 use crate::shape::Spec;
@@ -327,8 +327,9 @@ impl FromStr for Policy {
         Self::all().into_iter().find(|policy| policy.to_string() == text).ok_or_else(|| {
             let names: Vec<String> = Self::all().iter().map(Self::to_string).collect();
             format!(
-                "'{text}' is not a policy: expected one of {}, level:extra-reads=P%",
-                names.join(", ")
+                "'{text}' is not a policy: expected one of {}, level:extra-reads=P%{}",
+                names.join(", "),
+                meant(text, names.iter().map(String::as_str))
             )
         })
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use levelhead_units::{Bytes, DriveIdx, DriveSet, Sectors};
+use levelhead_units::{Bytes, DriveIdx, DriveSet, Sectors, meant};
 
 /// The most symbols of one codeword over GF(2^8).
 const CODEWORD_MAX: u32 = 256;
@@ -364,7 +364,8 @@ impl FromStr for Spec {
         let Some(family) = Family::ALL.into_iter().find(|family| family.name() == name) else {
             return fail(format!(
                 "'{name}' is not an array type: expected one of raid0, raid1, raid10, raid4, raid5, raid6 or \
-                 eraid, as in eraid:5+1,e=2,chunk=8KiB"
+                 eraid, as in eraid:5+1,e=2,chunk=8KiB{}",
+                meant(name, Family::ALL.map(Family::name))
             ));
         };
         let mut parts = rest.split(',');

@@ -182,14 +182,14 @@ pub(crate) struct ImportArgs {
     /// The query: a mean latency, one series a drive
     #[arg(long, value_name = "PROMQL", requires_all = ["members", "start", "end", "step"])]
     query: Option<String>,
-    /// Start, in unix seconds
-    #[arg(long, value_name = "TIME", requires = "query", value_parser = values::unix_seconds, allow_negative_numbers = true)]
+    /// Start, as 2026-01-01T00:00:00Z or in seconds since 1970
+    #[arg(long, value_name = "TIME", requires = "query", value_parser = values::clock_time, allow_negative_numbers = true)]
     start: Option<i64>,
-    /// End, in unix seconds
-    #[arg(long, value_name = "TIME", requires = "query", value_parser = values::unix_seconds, allow_negative_numbers = true)]
+    /// End, in the same form
+    #[arg(long, value_name = "TIME", requires = "query", value_parser = values::clock_time, allow_negative_numbers = true)]
     end: Option<i64>,
-    /// Seconds from one value to the next
-    #[arg(long, value_name = "SECONDS", requires = "query", value_parser = values::step, allow_negative_numbers = true)]
+    /// Time from one value to the next, as 5m or in seconds
+    #[arg(long, value_name = "TIME", requires = "query", value_parser = values::step, allow_negative_numbers = true)]
     step: Option<u32>,
 }
 

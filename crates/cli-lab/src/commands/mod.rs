@@ -15,6 +15,7 @@ use levelhead_app::AppError;
 use levelhead_terminal::{Output, completions, man};
 
 use crate::PROGRAM;
+use crate::examples::EXAMPLES;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -65,6 +66,6 @@ pub(crate) fn run(
         Command::Rtl(options) => rtl::run(options, output),
         Command::Demo(options) => demo::run(options, output),
         Command::Completions(options) => completions::run(&options, PROGRAM, definition, output),
-        Command::Man(options) => man::run(&options, definition.clone()),
+        Command::Man(options) => man::run(&options, definition.clone(), EXAMPLES),
     }
 }

@@ -69,8 +69,12 @@ fn numbers_out_of_range_are_refused_with_the_range() {
     check(&shelf, &["demo", "--seconds", "x"], &["'x' is not a whole number from 1 to 3600"]);
     let generate = ["fleet", "generate", "--groups", "x"];
     check(&shelf, &generate, &["--groups", "expected a whole number from 0, got 'x'"]);
-    let start = ["fleet", "import", "a", "--start", "2026-01-01"];
-    check(&shelf, &start, &["--start", "expected unix seconds, such as 1767225600"]);
+    let start = ["fleet", "import", "a", "--start", "soon"];
+    check(
+        &shelf,
+        &start,
+        &["--start", "'soon' is not a time: expected 2026-01-01T00:00:00Z or seconds since 1970"],
+    );
 }
 
 #[test]
@@ -82,6 +86,9 @@ fn names_nobody_knows_are_refused_with_those_that_there_are() {
     check(&shelf, &["replay", "--host-order", "turbo"], &order);
     let profile = ["'turbo' is not a drive profile", "nearline-2tb", "the path of a TOML file"];
     check(&shelf, &["replay", "--drive", "turbo"], &profile);
+    let meant = ["'levle' is not a policy", "did you mean 'level'?"];
+    check(&shelf, &["replay", "--policy", "levle"], &meant);
+    check(&shelf, &["study", "run", "eraid.fig50"], &["did you mean 'eraid.fig5'?"]);
     check(&shelf, &["turbo"], &["'turbo'"]);
     check(&shelf, &["replay", "--turbo"], &["'--turbo'"]);
     let own = shelf.path("own.toml");

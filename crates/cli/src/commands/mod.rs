@@ -13,6 +13,7 @@ use levelhead_app::AppError;
 use levelhead_terminal::{Output, completions, man};
 
 use crate::PROGRAM;
+use crate::examples::EXAMPLES;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -47,6 +48,6 @@ pub(crate) fn run(
         Command::Drive(options) => drive::run(options, output),
         Command::Demo(options) => demo::run(options, output),
         Command::Completions(options) => completions::run(&options, PROGRAM, definition, output),
-        Command::Man(options) => man::run(&options, definition.clone()),
+        Command::Man(options) => man::run(&options, definition.clone(), EXAMPLES),
     }
 }
