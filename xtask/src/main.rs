@@ -42,10 +42,14 @@ enum Chore {
         #[arg(value_enum)]
         parts: Vec<dist::Part>,
     },
-    /// Run every command block of README and docs, or of these pages; exits 1 if one does not do what its page says
+    /// Run every command block of README and docs, or of these pages, and compare the numbers of studies that they quote with
+    /// quick runs; exits 1 if a page is wrong
     Doctest {
         /// Markdown files
         pages: Vec<PathBuf>,
+        /// Only this
+        #[arg(long)]
+        only: Option<doctest::Part>,
     },
     /// Run what takes too long for every change; exits 1 if any of it has failed
     Soak(soak::Wish),
@@ -89,8 +93,8 @@ fn main() -> anyhow::Result<ExitCode> {
             Ok(ExitCode::FAILURE)
         }
         Chore::Dist { parts } => dist::run(&workspace_root(), &parts).map(|()| ExitCode::SUCCESS),
-        Chore::Doctest { pages } => {
-            let is_good = doctest::run(&workspace_root(), &pages)?;
+        Chore::Doctest { pages, only } => {
+            let is_good = doctest::run(&workspace_root(), &pages, only)?;
             Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         Chore::Soak(wish) => Ok(soak::run(&workspace_root(), &wish)),

@@ -1,4 +1,5 @@
-//! Every command block of README and docs, run as it stands: `cargo xtask doctest [PAGE..]`.
+//! Every command block of README and docs, run as it stands, and every number of a study that they quote, beside a quick run of
+//! it ([`numbers`]): `cargo xtask doctest [PAGE..]`.
 //!
 //! ```text
 //!   page --> blocks --> one bash a page, in an empty folder, block after block, each within a limit
@@ -20,6 +21,7 @@
 //!
 //! In the environment, `LEVELHEAD_TREE` is the root of the workspace.
 
+mod numbers;
 mod page;
 mod shape;
 
@@ -29,12 +31,22 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, bail, ensure};
+use clap::ValueEnum;
 
 use crate::programs::{cargo, good, target_folder};
 use page::{Block, Fate};
 
 /// What a page's blocks may take together, in seconds.
 const PAGE_MAX: u32 = 600;
+
+/// What of a page is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// Command blocks
+    Blocks,
+    /// Numbers of studies
+    Numbers,
+}
 
 /// What has been run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,8 +56,8 @@ struct Tally {
     failed: usize,
 }
 
-/// Runs the blocks of these pages, or of all; true if each did what its page says.
-pub(crate) fn run(root: &Path, pages: &[PathBuf]) -> anyhow::Result<bool> {
+/// Runs the blocks of these pages, or of all, and the studies that they quote; true if each did what its page says.
+pub(crate) fn run(root: &Path, pages: &[PathBuf], only: Option<Part>) -> anyhow::Result<bool> {
     let pages = if pages.is_empty() { all_pages(root)? } else { pages.to_vec() };
     good(cargo(root).args([
         "build",
@@ -56,10 +68,17 @@ pub(crate) fn run(root: &Path, pages: &[PathBuf]) -> anyhow::Result<bool> {
         "levelhead-cli-lab",
     ]))?;
     let programs = target_folder(root)?.join("release");
+    let is_wanted = |part| only.is_none_or(|only| only == part);
+    let are_blocks_good = !is_wanted(Part::Blocks) || run_blocks(root, &pages, &programs)?;
+    let are_numbers_good = !is_wanted(Part::Numbers) || check_numbers(root, &pages, &programs)?;
+    Ok(are_blocks_good && are_numbers_good)
+}
+
+fn run_blocks(root: &Path, pages: &[PathBuf], programs: &Path) -> anyhow::Result<bool> {
     let mut tally = Tally::default();
-    for page in &pages {
+    for page in pages {
         let start = Instant::now();
-        let of_page = run_page(root, page, &programs)?;
+        let of_page = run_page(root, page, programs)?;
         let Tally { run, skipped, failed } = of_page;
         if run + skipped > 0 {
             let seconds = start.elapsed().as_secs_f64();
@@ -72,6 +91,27 @@ pub(crate) fn run(root: &Path, pages: &[PathBuf]) -> anyhow::Result<bool> {
     }
     let Tally { run, skipped, failed } = tally;
     println!("doctest: {run} blocks run, {skipped} left out, {failed} failed");
+    Ok(failed == 0)
+}
+
+fn check_numbers(root: &Path, pages: &[PathBuf], programs: &Path) -> anyhow::Result<bool> {
+    let (mut count, mut studies, mut failed) = (0, 0, 0);
+    for page in pages {
+        let shown = page.strip_prefix(root).unwrap_or(page).display();
+        let text = fs::read_to_string(page).with_context(|| shown.to_string())?;
+        let quoted = numbers::quoted(&text).map_err(|error| anyhow::anyhow!("{shown}:{error}"))?;
+        studies += quoted.len();
+        for list in quoted {
+            match list.check(programs) {
+                Ok(held) => count += held,
+                Err(error) => {
+                    println!("{shown}:{}: {error}", list.line);
+                    failed += 1;
+                }
+            }
+        }
+    }
+    println!("doctest: {count} numbers of {studies} studies hold, {failed} studies failed");
     Ok(failed == 0)
 }
 
