@@ -39,9 +39,14 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
                 findings.push(finding(&file.path, sentence));
             }
         }
-        let is_listed = |text: &str| text.contains(&format!("({page})"));
-        if page != "README.md" && file.path != CONTENTS && !contents.is_none_or(is_listed) {
-            findings.push(finding(&file.path, format!("it is not in {CONTENTS}")));
+        // A book has a page once, and all its pages inside its folder.
+        let page = if file.path == "README.md" { "../README.md" } else { page };
+        let listed = |text: &str| text.matches(&format!("({page})")).count();
+        let expected = usize::from(file.path.starts_with("docs/") && file.path != CONTENTS);
+        match contents.map_or(expected, listed) {
+            count if count == expected => {}
+            0 => findings.push(finding(&file.path, format!("it is not in {CONTENTS}"))),
+            _ => findings.push(finding(&file.path, format!("it is in {CONTENTS} too often"))),
         }
     }
     findings
@@ -105,9 +110,14 @@ mod tests {
     fn long_sentences_and_pages_that_nobody_finds_are_found() {
         let long = format!("A{} b.\n", " word".repeat(30));
         let tree = Tree::planted()
-            .with_file("docs/SUMMARY.md", "- [A](a.md)\n")
+            .with_file(
+                "docs/SUMMARY.md",
+                "- [A](a.md)\n- [C](c.md)\n- [C](c.md)\n- [All](../README.md)\n",
+            )
             .with_file("docs/a.md", &long)
             .with_file("docs/b.md", "Short.\n")
+            .with_file("docs/c.md", "Short.\n")
+            .with_file("README.md", "Short.\n")
             .with_file("docs/level.md", &long);
         let found: Vec<String> = check(&tree).iter().map(ToString::to_string).collect();
         assert_eq!(
@@ -115,6 +125,8 @@ mod tests {
             [
                 "docs/a.md:1: prose: its sentences have 32.0 words on average, 22 at most",
                 "docs/b.md:1: prose: it is not in docs/SUMMARY.md",
+                "docs/c.md:1: prose: it is in docs/SUMMARY.md too often",
+                "README.md:1: prose: it is in docs/SUMMARY.md too often",
                 "docs/level.md:1: prose: it is not in docs/SUMMARY.md",
             ]
         );
