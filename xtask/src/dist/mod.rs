@@ -148,7 +148,9 @@ fn archive(root: &Path, dist: &Path, version: &str) -> anyhow::Result<PathBuf> {
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mode=u=rwX,go=rX"]);
     tar.arg(format!("--mtime=@{}", commit_time(root)?));
     tar.arg(format!("--transform=s,^\\.,{name},")).arg("-C").arg(dist.join("stage"));
-    good(tar.arg("-czf").arg(&path).arg("."))?;
+    tar.arg("-czf").arg(&path).arg(".");
+    // What makes an image of it lies at its top.
+    good(tar.arg("-C").arg(root.join("contrib")).arg("./Containerfile"))?;
     Ok(path)
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what `cargo xtask dist` has made, each where nothing else is, and uses it: dist.sh DIST FOLDER [MIRROR].
-#   the archive in an empty folder; the wheel in a venv; the Debian package in a new Debian of debootstrap's (as root)
+#   the archive in an empty folder and as an image (buildah); the wheel in a venv; the Debian package in a new Debian of debootstrap's (as root)
 set -euo pipefail
 
 dist=$(realpath "$1")
@@ -50,6 +50,20 @@ file -L "$folder/archive/usr/bin/levelhead" 2>/dev/null | grep -Eq 'static' || l
 use "" "$folder/work" "$folder/archive/usr/bin/levelhead"
 "$folder/archive/usr/bin/levelhead-lab" replay --synthetic count=100 >/dev/null
 echo "dist: the archive is good"
+
+if command -v buildah >/dev/null; then
+    buildah_here() { # verb argument...
+        local verb=$1
+        shift
+        buildah --root "$folder/images" --runroot "$folder/run" --storage-driver vfs "$verb" "$@"
+    }
+    buildah_here build --isolation chroot --quiet --tag levelhead "$folder/archive" >/dev/null
+    container=$(buildah_here from localhost/levelhead)
+    use "$folder/image" /srv buildah_here run --isolation chroot --volume "$folder/image/srv:/srv" "$container" -- /usr/bin/levelhead
+    echo "dist: the image is good"
+else
+    echo "dist: the image is left out: buildah is not there"
+fi
 
 python3 -m venv "$folder/venv"
 "$folder/venv/bin/pip" install --quiet --no-index "$dist"/levelhead-*.whl
