@@ -1,21 +1,26 @@
 //! `levelhead-lab fleet analyze`, `map` and `reduce`: every table and figure of the field study over one's own fleet.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use levelhead_fleet::analysis::{Scope, Summary};
+use levelhead_fleet::analysis::{Scope, SlowDrive, Summary};
 use levelhead_fleet::events::EventsSummary;
 use levelhead_fleet::exhibits::{self, Exhibit, Fleet, Line, Picture, Scale, Unit};
 use levelhead_fleet::generate::Kind;
 use levelhead_report::{Axis, Column, Figure, Page, Series, Table, json};
 use serde::Serialize;
 
+use super::names::{DriveName, DriveNo, names_of};
 use super::summarise::{Summarise, summarise, summarise_events};
 use levelhead_app::{AppError, Progress, Show, VERSION, files};
 
 /// The most bytes of a summary that are read: 4 GiB, of some hundred million drives.
 const SUMMARY_MAX: u64 = 1 << 32;
+
+/// The most slow drives that are named.
+const WORST_MAX: usize = 20;
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -36,6 +41,10 @@ pub struct Analyzed {
     summary: Summary,
     events: Option<EventsSummary>,
     kind: Kind,
+    /// The drives that were slow in the most hours.
+    worst: Vec<SlowDrive>,
+    /// What those are called that have names.
+    names: BTreeMap<DriveNo, DriveName>,
 }
 
 /// Every table and figure over hours tables.
@@ -48,7 +57,9 @@ pub fn analyze(ask: &Analyze, progress: &dyn Progress) -> Result<Analyzed, AppEr
     let events = ask.events.as_deref().map(|path| summarise_events(&ask.of, path, progress));
     let events = events.transpose()?;
     let summary = summarise(&ask.of, progress)?;
-    Analyzed { summary, events, kind: ask.kind }.written(page)
+    let worst = summary.slowest(WORST_MAX);
+    let names = names_of(&ask.of.files, &worst.iter().map(number_of).collect())?;
+    Analyzed { summary, events, kind: ask.kind, worst, names }.written(page)
 }
 
 /// Writes the summary of hours tables to `out`.
@@ -114,7 +125,8 @@ pub fn reduce(ask: &Reduce, progress: &dyn Progress) -> Result<Analyzed, AppErro
         let bytes = summary.to_bytes();
         files::write_whole(out, |file| file.write_all(&bytes))?;
     }
-    Analyzed { summary, events: None, kind: ask.kind }.written(page)
+    let worst = summary.slowest(WORST_MAX);
+    Analyzed { summary, events: None, kind: ask.kind, worst, names: BTreeMap::new() }.written(page)
 }
 
 fn read_summary(path: &Path) -> Result<Summary, AppError> {
@@ -171,6 +183,21 @@ impl Analyzed {
         ]
     }
 
+    fn json_of(&self, drive: &SlowDrive) -> WorstDrive<'_> {
+        let name = self.names.get(&number_of(drive));
+        WorstDrive {
+            raid: drive.raid,
+            drive: drive.drive,
+            raid_name: name.map(|name| name.raid.as_str()),
+            drive_name: name.map(|name| name.drive.as_str()),
+            hours: drive.hours,
+            slow_hours: drive.slow_hours,
+            slowdown_max: drive.slowdown_max,
+            first_slow_hour: drive.first_slow,
+            last_slow_hour: drive.last_slow,
+        }
+    }
+
     fn fleet(&self) -> Fleet<'_> {
         Fleet { hours: &self.summary, events: self.events.as_ref() }
     }
@@ -183,30 +210,102 @@ impl Analyzed {
         shown.filter(|(_, lines)| !lines.is_empty()).collect()
     }
 
+    /// How common slow drives are, in one sentence for their owner.
+    fn verdict(&self) -> String {
+        let (c, summary) = (self.summary.counts(), &self.summary);
+        if c.drive_hours == 0 {
+            return "No drive hour could be compared with those of two other drives of its group."
+                .to_owned();
+        }
+        let percent =
+            |part: u64, whole: u64| format!("{:.2} %", 100.0 * part as f64 / whole as f64);
+        let hours = percent(c.slow_drive_hours, c.drive_hours);
+        let (slow, all) = (summary.slow_at_least(1), summary.drive_count());
+        let named: u64 = self.worst.iter().map(|drive| u64::from(drive.slow_hours)).sum();
+        match (summary.rules().scope, self.worst.len()) {
+            (Scope::Slowdown, _) => format!("{hours} of the drive hours are slow."),
+            (Scope::Everything, 0) => format!("None of the {all} drives was slow in any hour."),
+            (Scope::Everything, shown) => {
+                let were = if slow == 1 { "was" } else { "were" };
+                let share = percent(named, c.slow_drive_hours);
+                let first = match shown {
+                    1 => "that drive has all of the slow hours".to_owned(),
+                    shown if shown as u64 == slow => "all of them are listed below".to_owned(),
+                    shown => format!("the {shown} worst drives have {share} of the slow hours"),
+                };
+                format!(
+                    "{slow} of {all} drives {were} slow in at least one hour ({}), and {hours} of the drive hours are slow; {first}.",
+                    percent(slow, all)
+                )
+            }
+        }
+    }
+
+    /// The drives to look at first.
+    fn worst_table(&self) -> Table {
+        let numbers =
+            ["slow hours", "% of its hours", "largest S", "last slow, hours before the end"];
+        let columns = ["drive", "group"].map(Column::left).into_iter();
+        let mut table = Table::new(columns.chain(numbers.map(Column::right)));
+        let end = self.summary.last_hour().map_or(0, i64::from);
+        for drive in &self.worst {
+            let SlowDrive { raid, hours, slow_hours, slowdown_max, last_slow, .. } = *drive;
+            let name = self.names.get(&number_of(drive));
+            table.push([
+                name.map_or_else(|| drive.drive.to_string(), |name| name.drive.clone()),
+                name.map_or_else(|| raid.to_string(), |name| name.raid.clone()),
+                slow_hours.to_string(),
+                format!("{:.1}", 100.0 * f64::from(slow_hours) / f64::from(hours)),
+                format!("{slowdown_max:.1}"),
+                (end - i64::from(last_slow)).to_string(),
+            ]);
+        }
+        table
+    }
+
     fn table(&self, lines: &[Line]) -> Table {
-        let columns = [Column::left("metric"), Column::left("unit")];
-        let numbers = [Column::right("paper"), Column::right("fleet")];
-        let mut table = Table::new(columns.into_iter().chain(numbers));
+        let columns = [
+            Column::left("metric"),
+            Column::right("fleet"),
+            Column::left("unit"),
+            Column::right("study"),
+        ];
+        let mut table = Table::new(columns);
         for Line { metric, unit, paper, value } in lines {
             let paper = paper.of(self.kind).map_or("-".to_owned(), |paper| number(*unit, paper));
-            table.push([metric.clone(), name_of(*unit).to_owned(), paper, number(*unit, *value)]);
+            table.push([metric.clone(), number(*unit, *value), name_of(*unit).to_owned(), paper]);
         }
         table
     }
 
     fn page(&self) -> Page {
-        let mut page = Page::new("Slow drives of a fleet").facts(self.facts());
+        let mut page = Page::new("Slow drives of a fleet").lead(self.verdict()).paragraph(TERMS);
+        if !self.worst.is_empty() {
+            page = page.heading(WORST).paragraph(WORST_SAYS).table("", self.worst_table());
+        }
+        page = page.heading("The data").facts(self.facts());
         for (exhibit, lines) in self.shown() {
             page = page
-                .heading(format!("{}: {}", exhibit.name, exhibit.title))
-                .paragraph(format!("The study: {}", exhibit.says))
-                .table("", self.table(&lines));
+                .heading(exhibit.title)
+                .paragraph(format!("The study [TAIL16]: {}", exhibit.says))
+                .table(format!("As {} of the study", exhibit.label()), self.table(&lines));
             if let Some(picture) = exhibit.picture(&self.fleet()) {
                 page = page.figure(figure(exhibit.title, picture));
             }
         }
         page
     }
+}
+
+const TERMS: &str = "The slowdown S of a drive in an hour is its mean latency over the median of its group's drives in that hour. A \
+                     drive is slow in an hour if S is 2 or more. T1, T2 and T3 are the largest, the second and the third largest S \
+                     of a group in an hour. A tail hour is a group's hour with a T1 of 2 or more.";
+const WORST: &str = "Drives to look at first";
+const WORST_SAYS: &str = "The drives that were slow in the most hours, at most 20. One whose last slow hour is 0 hours before the end \
+                          was still slow when the record ended.";
+
+fn number_of(drive: &SlowDrive) -> DriveNo {
+    DriveNo { raid: drive.raid, drive: drive.drive }
 }
 
 fn figure(title: &str, picture: Picture) -> Figure {
@@ -243,7 +342,25 @@ struct Json<'a> {
     counts: Counts,
     dropped: Dropped,
     options: Options<'a>,
+    /// The drives that were slow in the most hours.
+    worst_drives: Vec<WorstDrive<'a>>,
     rows: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct WorstDrive<'a> {
+    raid: i32,
+    drive: i32,
+    /// Names are there where the table has them beside it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raid_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    drive_name: Option<&'a str>,
+    hours: u32,
+    slow_hours: u32,
+    slowdown_max: f32,
+    first_slow_hour: i32,
+    last_slow_hour: i32,
 }
 
 #[derive(Serialize)]
@@ -284,9 +401,12 @@ struct Row {
 
 impl Show for Analyzed {
     fn text(&self) -> String {
-        let mut text = String::new();
+        let mut text = format!("verdict: {}\n", self.verdict());
         for (name, value) in self.facts() {
             text.push_str(&format!("{name}: {value}\n"));
+        }
+        if !self.worst.is_empty() {
+            text.push_str(&format!("\n{WORST}\n{}", self.worst_table().to_text()));
         }
         for (exhibit, lines) in self.shown() {
             let table = self.table(&lines).to_text();
@@ -328,6 +448,7 @@ impl Show for Analyzed {
                 kind: self.kind.name(),
                 version: VERSION,
             },
+            worst_drives: self.worst.iter().map(|drive| self.json_of(drive)).collect(),
             rows,
         })
         .expect("numbers and names are JSON")

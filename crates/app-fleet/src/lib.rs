@@ -6,6 +6,7 @@ mod analyze;
 mod detect;
 mod generate;
 mod import;
+mod names;
 mod sql;
 mod summarise;
 

@@ -76,5 +76,6 @@ fn estimate(idx: usize, row: &Row) -> Estimate {
     let ours = row.paper.map_or(alone, |paper| paper * (0.9 + 0.2 * step));
     let (case, metric, unit, paper) = (row.case.clone(), row.metric.clone(), row.unit, row.paper);
     let wide = 0.04 * ours.abs() * (1.0 + step);
-    Estimate { case, metric, unit, paper, ours, low: ours - wide, high: ours + wide }
+    let (claim, low, high) = (row.claim, ours - wide, ours + wide);
+    Estimate { case, metric, unit, paper, claim, ours, low, high }
 }

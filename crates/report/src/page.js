@@ -167,6 +167,10 @@ const tool = (name, help, act) => {
   return button;
 };
 
+// What a reader may do is said under the first figure of a kind.
+const helped = new Set();
+const helpOnce = text => (helped.has(text) ? "" : (helped.add(text), text));
+
 // A figure of curves.
 const lines = (figure, still, data) => {
   const off = new Set();
@@ -255,12 +259,12 @@ const lines = (figure, still, data) => {
   figure.append(live);
   still.hidden = true;
 
-  const HELP = "Point at the plot, or use the arrow keys; drag to enlarge, double-click for the whole.";
+  const help = helpOnce("Point at the plot, or use the arrow keys; drag to enlarge, double-click for the whole.");
   const tell = shown => {
     const idx = shown.cursor.idx, left = shown.cursor.left;
     const isOn = left != null && left >= 0 && idx != null;
     const at = isOn ? all.xs[idx] : null;
-    seen.textContent = isOn ? `${data.x.label}: ${number(at, 4)}` : HELP;
+    seen.textContent = isOn ? `${data.x.label}: ${number(at, 4)}` : help;
     values.forEach((element, series) => {
       const value = isOn && !off.has(series) ? all.told[series][idx] : null;
       const isBetween = value != null && data.series[series].shape === "line" && !all.own[series].has(at);
@@ -386,8 +390,8 @@ const picture = (figure, still, data) => {
     svg.setAttribute("viewBox", [left, top, width, height - top].join(" "));
   });
   let now = null;
-  const HELP = "Point at the picture, or use the arrow keys.";
-  read.textContent = HELP;
+  const help = helpOnce("Point at the picture, or use the arrow keys.");
+  read.textContent = help;
   const said = ([column, row]) => {
     if (isGrid) return `${data.rows[row]}, ${data.columns[column]}: ${data.values[row][column] || "no number"}`;
     const shown = data.series.filter((_, idx) => !off.has(idx));
@@ -412,7 +416,7 @@ const picture = (figure, still, data) => {
   });
   const show = at => {
     now = at;
-    read.textContent = at ? said(at) : HELP;
+    read.textContent = at ? said(at) : help;
     for (const { edges: [left, top, right, bottom], mark } of pictures) {
       mark.style.display = at ? "" : "none";
       if (!at) continue;

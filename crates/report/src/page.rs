@@ -111,9 +111,7 @@ impl Page {
         let colours = colour_rules(":root");
         let figure_rules = crate::figure::RULES;
         let mut body = Body::default();
-        for block in &self.blocks {
-            block.push_html(&mut body);
-        }
+        push_blocks(&self.blocks, &mut body);
         let (plot_rules, scripts) = body.scripts();
         format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -175,7 +173,34 @@ impl Body {
     }
 }
 
+/// Adds blocks from top to bottom; tables and figures that follow each other stand side by side where
+/// a page has the room.
+fn push_blocks(blocks: &[Block], body: &mut Body) {
+    for run in blocks.chunk_by(|a, b| a.is_exhibit() && b.is_exhibit()) {
+        if run[0].is_exhibit() {
+            body.push("<div class=\"lh-row\">\n");
+        }
+        run.iter().for_each(|block| block.push_html(body));
+        if run[0].is_exhibit() {
+            body.push("</div>\n");
+        }
+    }
+}
+
 impl Block {
+    /// A table or a picture.
+    fn is_exhibit(&self) -> bool {
+        match self {
+            Self::Table { .. } => true,
+            Self::Figure(figure) => figure.one_value().is_none(),
+            Self::Heading(_)
+            | Self::Paragraph(_)
+            | Self::Facts(_)
+            | Self::Lead(_)
+            | Self::Folded { .. } => false,
+        }
+    }
+
     fn push_html(&self, body: &mut Body) {
         match self {
             Self::Heading(text) => body.push(&format!("<h2>{}</h2>\n", escape(text))),
@@ -199,10 +224,13 @@ impl Block {
                 body.push(&table.to_html());
                 body.push("</figure>\n");
             }
-            Self::Figure(figure) => body.push_figure(figure),
+            Self::Figure(figure) => match figure.one_value() {
+                Some(sentence) => body.push(&format!("<p>{}</p>\n", escape(&sentence))),
+                None => body.push_figure(figure),
+            },
             Self::Folded { name, blocks } => {
                 body.push(&format!("<details>\n<summary>{}</summary>\n", escape(name)));
-                blocks.iter().for_each(|block| block.push_html(body));
+                push_blocks(blocks, body);
                 body.push("</details>\n");
             }
         }
@@ -293,12 +321,35 @@ mod tests {
     }
 
     #[test]
+    fn tables_and_figures_that_follow_each_other_share_a_row() {
+        let html = page().to_html();
+        assert_eq!(html.matches("<div class=\"lh-row\">").count(), 1, "{html}");
+        let row = html.split("<div class=\"lh-row\">").nth(1).unwrap();
+        assert_eq!(row.matches("<figure ").count(), 4, "{row}");
+    }
+
+    #[test]
+    fn a_heat_map_of_one_value_is_a_sentence() {
+        let html = |values: &[Vec<f64>]| {
+            let shading = Shading::up_to(100.0);
+            let map = Figure::heat_map("busy <%>", &["0 s", "1 s"], &["a", "b"], values, shading);
+            Page::new("p").figure(map.with_note("Of 9 drives.")).to_html()
+        };
+        let same = html(&[vec![100.0, 99.99], vec![100.0, 100.0]]);
+        let sentence = "<p>busy &lt;%&gt;: 100 in each of the 4 fields. Of 9 drives.</p>";
+        assert!(same.contains(sentence) && !same.contains("<svg "), "{same}");
+        for other in [50.0, f64::NAN] {
+            assert!(html(&[vec![100.0, 100.0], vec![100.0, other]]).contains("<svg "), "{other}");
+        }
+    }
+
+    #[test]
     fn no_name_ends_a_script() {
         let evil = "</script><script>alert(1)</script><!--";
         let figures = [
             Figure::cdf(evil, evil, &[(evil, &[1.0, 2.0])]).with_note(evil),
             Figure::bars(evil, Axis::linear(evil), &[evil], &[(evil, &[1.0])]),
-            Figure::heat_map(evil, &[evil], &[evil], &[vec![1.0]], Shading::full_at(1.1)),
+            Figure::heat_map(evil, &[evil; 2], &[evil], &[vec![1.0, 2.0]], Shading::full_at(1.1)),
         ];
         for figure in figures {
             let html = Page::new(evil).figure(figure).to_html();

@@ -7,6 +7,7 @@ use levelhead_fleet::{HoursTable, MODEL_UNKNOWN};
 use levelhead_fleet_io::hours::{Columns, HoursWriter, Ids, Named, TableFile};
 
 use super::ImportedFleet;
+use crate::names::names_place;
 use levelhead_app::{AppError, Progress, files};
 
 /// The most rows that are sorted at once: 6 GiB of them.
@@ -152,11 +153,6 @@ fn write_sorted(
         }
         writer.finish()
     })
-}
-
-/// Where the names of an hours table's drives go: `fleet.parquet` has them in `fleet.names.csv`.
-pub(super) fn names_place(out: &Path) -> PathBuf {
-    out.with_extension("names.csv")
 }
 
 /// Writes which number is which drive.

@@ -23,6 +23,7 @@ use levelhead_host::words;
 use levelhead_report::json;
 use serde::Serialize;
 
+use crate::names::names_place;
 use levelhead_app::{AppError, Progress, Show, files};
 
 /// What is asked.
@@ -109,7 +110,7 @@ fn form_of(out: &Path) -> Result<Form, AppError> {
 pub fn import(ask: &Import, progress: &dyn Progress) -> Result<ImportedFleet, AppError> {
     let form = form_of(&ask.out)?;
     let sources: Vec<PathBuf> = ask.sources.iter().map(PathBuf::from).collect();
-    let names = hours::names_place(&ask.out);
+    let names = names_place(&ask.out);
     files::check_are_apart(&sources, &[&ask.out, &names])?;
     files::check_place(&ask.out)?;
     if form == Form::Hours {

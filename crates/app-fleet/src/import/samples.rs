@@ -10,7 +10,8 @@ use levelhead_fleet_io::hours::HoursWriter;
 use levelhead_fleet_io::samples::{self as fleet_samples, HEADER, Load};
 
 use super::ImportedFleet;
-use super::hours::{names_place, write_names};
+use super::hours::write_names;
+use crate::names::names_place;
 use levelhead_app::{AppError, Progress, files};
 
 const HOUR: i64 = 3600;

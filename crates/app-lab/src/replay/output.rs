@@ -83,10 +83,12 @@ impl Replayed {
             options.push(("closed loop", format!("{outstanding} requests outstanding")));
         }
         if !ask.failing.is_empty() {
-            options.push(("failing drives", format!("{:?}", ask.failing)));
+            let failing: Vec<String> = ask.failing.iter().map(u8::to_string).collect();
+            options.push(("failing drives", failing.join(", ")));
         }
         if !ask.slow.is_empty() {
-            options.push(("slow drives", format!("{:?}", ask.slow)));
+            let slow = ask.slow.iter().map(|(drive, times)| format!("{drive} ({times} times)"));
+            options.push(("slow drives", slow.collect::<Vec<_>>().join(", ")));
         }
         Self {
             seed: ask.seed,
@@ -170,6 +172,25 @@ impl Replayed {
             }
         }
         remarks
+    }
+
+    /// The conditions under which the verdict holds, in one line.
+    pub(super) fn conditions(&self) -> String {
+        let shown = [
+            "load",
+            "closed loop",
+            "array",
+            "drive",
+            "faults",
+            "failing drives",
+            "slow drives",
+            "seed",
+        ];
+        let facts = self.facts();
+        let of = |name: &str| facts.iter().find(|fact| fact.0 == name);
+        let parts = shown.iter().filter_map(|name| of(name));
+        let parts: Vec<String> = parts.map(|(name, value)| format!("{name} {value}")).collect();
+        format!("Conditions: {}.", parts.join("; "))
     }
 
     pub(super) fn facts(&self) -> Vec<(&'static str, String)> {

@@ -21,7 +21,9 @@ const FULL_AT_SHARE: f64 = 0.99;
 
 pub(super) fn page(replayed: &Replayed) -> Page {
     let runs = &replayed.runs;
-    let mut page = Page::new("Levelhead replay").lead(verdict(runs, replayed.closed_loop));
+    let mut page = Page::new("Levelhead replay")
+        .lead(verdict(runs, replayed.closed_loop))
+        .paragraph(replayed.conditions());
     for remark in replayed.remarks() {
         page = page.paragraph(remark);
     }

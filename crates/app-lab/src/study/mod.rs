@@ -1,9 +1,11 @@
 //! `levelhead-lab study`: the papers' tables and figures, with our numbers beside theirs.
 
 mod journal;
+mod number;
 mod output;
 mod record;
 mod shard;
+mod verdict;
 mod work;
 
 use std::path::PathBuf;

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use levelhead_lab::studies::{
-    Ask, Curve, Drawing, Estimate, HeatMap, Measured, Place, Results, Study, StudyPlan, Unit, Whose,
+    Ask, Curve, Drawing, Estimate, HeatMap, Measured, Place, Results, Study, StudyPlan, Whose,
 };
 use levelhead_report::{Axis, Column, Figure, Interval, Page, Series, Shading, Table, json};
 use serde::Serialize;
 
+use super::number::number;
+use super::verdict;
 use levelhead_app::{AppError, Show, VERSION, files};
 
 /// The studies there are.
@@ -87,7 +89,7 @@ struct JsonRow<'a> {
 
 impl<'a> JsonRow<'a> {
     fn of(row: &'a Estimate) -> Self {
-        let Estimate { case, metric, unit, paper, ours, low, high } = row;
+        let Estimate { case, metric, unit, paper, claim: _, ours, low, high } = row;
         let unit = unit.name();
         Self { case, metric, unit, paper: *paper, ours: *ours, low: *low, high: *high }
     }
@@ -128,28 +130,37 @@ impl Studied {
     }
 
     fn table(&self) -> Table {
-        let mut columns = ["case", "metric", "unit"].map(Column::left).to_vec();
-        columns.extend(["paper", "ours", "low", "high"].map(Column::right));
+        let has_papers = self.results.rows.iter().any(|row| row.paper.is_some());
+        let mut columns = ["case", "metric"].map(Column::left).to_vec();
+        columns.extend(["ours", "low", "high"].map(Column::right));
+        columns.push(Column::left("unit"));
+        if has_papers {
+            columns.extend([Column::right("paper"), Column::left("reproduced")]);
+        }
         let mut table = Table::new(columns);
         for row in &self.results.rows {
-            let Estimate { case, metric, unit, paper, ours, low, high } = row;
-            let number = |value: f64| number(*unit, value);
-            let paper = paper.map_or("-".to_owned(), number);
-            let ours = match ours {
-                _ if row.is_bound_only() => format!("< {}", number(*high)),
-                ours if ours.is_finite() => number(*ours),
-                _ => "overloaded".to_owned(),
-            };
-            let [low, high] = [low, high].map(|end| number(*end));
-            let unit = unit.name().to_owned();
-            table.push([case.clone(), metric.clone(), unit, paper, ours, low, high]);
+            let Estimate { case, metric, unit, low, high, .. } = row;
+            let [low, high] = [low, high].map(|end| number(*unit, *end));
+            let mut cells = vec![case.clone(), metric.clone(), verdict::ours(row), low, high];
+            cells.push(unit.name().to_owned());
+            if has_papers {
+                cells.push(verdict::papers(row).unwrap_or_else(|| "-".to_owned()));
+                cells.push(verdict::word(row).to_owned());
+            }
+            table.push(cells);
         }
         table
     }
 
     pub(crate) fn page(&self) -> Page {
+        // Studies of our own say what they measure.
+        let says = match self.study.source.starts_with('[') {
+            true => format!("The paper: {}", self.study.says),
+            false => self.study.says.to_owned(),
+        };
         let mut page = Page::new(format!("{}: {}", self.study.name, self.study.title))
-            .paragraph(self.study.says)
+            .lead(verdict::verdict(&self.results.rows))
+            .paragraph(says)
             .facts(self.facts());
         for drawing in &self.plan.drawings {
             page = page.figure(self.figure(drawing));
@@ -270,37 +281,14 @@ fn largest(bin: &[(String, String)], results: &Results) -> f64 {
     numbers.filter(|number| number.is_finite()).fold(f64::NAN, f64::max)
 }
 
-/// A number as the table has it.
-fn number(unit: Unit, value: f64) -> String {
-    if !value.is_finite() {
-        return "-".to_owned();
-    }
-    let text = match unit {
-        Unit::Probability => format!("{value:.3e}"),
-        _ if value.abs() >= 1e9 => format!("{value:.3e}"),
-        Unit::Percent
-        | Unit::Millis
-        | Unit::PerSecond
-        | Unit::Megabytes
-        | Unit::MegabytesPerSecond => format!("{value:.2}"),
-        Unit::Times => format!("{value:.3}"),
-        Unit::Count if value.fract().abs() > 0.0 => format!("{value:.3}"),
-        Unit::Count => format!("{value}"),
-    };
-    // What is rounded to zero has no sign.
-    match text.strip_prefix('-') {
-        Some(rest) if rest.chars().all(|c| c == '0' || c == '.') => rest.to_owned(),
-        Some(_) | None => text,
-    }
-}
-
 impl Show for Studied {
     fn text(&self) -> String {
         let mut text = String::new();
         for (name, value) in self.facts() {
             text.push_str(&format!("{name}: {value}\n"));
         }
-        text.push_str(&format!("\n{}", self.table().to_text()));
+        let verdict = verdict::verdict(&self.results.rows);
+        text.push_str(&format!("verdict: {verdict}\n\n{}", self.table().to_text()));
         for remark in &self.plan.remarks {
             text.push_str(&format!("{remark}\n"));
         }
@@ -322,6 +310,8 @@ impl Show for Studied {
 mod tests {
     use std::collections::BTreeMap;
 
+    use levelhead_lab::studies::{Claim, Unit};
+
     use super::*;
 
     #[test]
@@ -331,6 +321,7 @@ mod tests {
             metric: "mean".to_owned(),
             unit: Unit::Times,
             paper: None,
+            claim: Claim::Equal,
             ours,
             low: f64::NEG_INFINITY,
             high: f64::INFINITY,
@@ -357,19 +348,5 @@ mod tests {
         assert!(svg.contains("<title>r, y: 0.25</title>"), "{svg}");
         assert!(!svg.contains("<title>s, "), "{svg}");
         assert!(svg.contains("(2 of 4 fields)"), "{svg}");
-    }
-
-    #[test]
-    fn numbers_are_as_long_as_a_table_has_room_for() {
-        for (unit, value, want) in [
-            (Unit::Percent, -0.004, "0.00"),
-            (Unit::Percent, -0.006, "-0.01"),
-            (Unit::Percent, 2.5e38, "2.500e38"),
-            (Unit::Millis, f64::INFINITY, "-"),
-            (Unit::Count, 12.0, "12"),
-            (Unit::Times, 1.0, "1.000"),
-        ] {
-            assert_eq!(number(unit, value), want);
-        }
     }
 }

@@ -113,6 +113,16 @@ fn tables_in_any_order_are_sorted_and_names_get_numbers() {
     assert_eq!(value["counts"]["slow_drive_hours"], 5);
     let rows = value["rows"].as_array().unwrap();
     assert!(rows.iter().any(|row| row["metric"] == "A: S < 2" && row["ours"] == 75.0));
+    let worst = value["worst_drives"].as_array().unwrap();
+    assert_eq!((worst.len(), &worst[0]["drive_name"]), (1, &"sdc".into()));
+    assert_eq!((&worst[0]["raid_name"], &worst[0]["slow_hours"]), (&"tank".into(), &5.into()));
+    let shown = levelhead(&["fleet", "analyze", &out]).good();
+    let row = shown.lines().find(|line| line.starts_with("sdc ")).unwrap();
+    assert_eq!(row.split_whitespace().take(3).collect::<Vec<_>>(), ["sdc", "tank", "5"]);
+    assert!(
+        shown.starts_with("verdict: 1 of 4 drives was slow in at least one hour (25.00 %), "),
+        "{shown}"
+    );
 
     fs::write(&text, format!("{header}{lines}sdc,tank,0,1,1,1,A\n")).unwrap();
     let kept = fs::read(&out).unwrap();
@@ -210,9 +220,19 @@ fn pages_have_every_table_and_load_nothing() {
     let (path, folder) = (fleet(&shelf, "ssd"), shelf.path("report"));
     levelhead(&["fleet", "analyze", &path, "--kind", "ssd", "--report", &folder]).good();
     let page = fs::read_to_string(format!("{folder}/fleet.html")).unwrap();
-    for part in ["table1", "fig2", "table3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig10"] {
-        assert!(page.contains(&format!("<h2>{part}: ")), "{part}");
+    for part in ["table 1", "figure 2", "table 3", "figure 4", "figure 5", "figure 6", "figure 10"]
+    {
+        assert!(page.contains(&format!("<figcaption>As {part} of the study<")), "{part}");
     }
+    let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}"));
+    let [verdict, terms, worst, study] = [
+        "% of the drive hours are slow; ",
+        "The slowdown S of a drive",
+        "<h2>Drives to look at first",
+        "table 1",
+    ]
+    .map(place);
+    assert!(verdict < terms && terms < worst && worst < study);
     assert!(page.matches("class=\"lh-fig\"").count() >= 6);
     assert!(page.contains("default-src 'none'") && !page.contains("src="));
 }
@@ -265,4 +285,57 @@ fn what_cannot_be_is_said_in_a_sentence() {
     let header = "hour,raid,drive,latency_us,ios,bytes\n";
     fs::write(&text, format!("{header}2,1,1,1,1,1\n1,1,1,1,1,1\n")).unwrap();
     refused(&levelhead(&["fleet", "analyze", &text]), "fleet import");
+}
+
+#[test]
+fn the_worst_drives_are_named_by_number_where_they_have_no_name() {
+    let shelf = Shelf::new();
+    let path = fleet(&shelf, "disk");
+    let value = levelhead(&["fleet", "analyze", &path, "--json"]).json();
+    let worst = value["worst_drives"].as_array().unwrap();
+    assert!((1..=20).contains(&worst.len()), "{worst:?}");
+    let hours: Vec<u64> = worst.iter().map(|one| one["slow_hours"].as_u64().unwrap()).collect();
+    assert!(hours.is_sorted_by(|a, b| a >= b), "{hours:?}");
+    let first = &worst[0];
+    assert!(first["drive"].is_i64() && first["raid"].is_i64() && first["drive_name"].is_null());
+    let text = levelhead(&["fleet", "analyze", &path]).good();
+    let (_, table) = text.split_once("Drives to look at first\n").unwrap();
+    let row = table.lines().nth(2).unwrap().split_whitespace().collect::<Vec<_>>();
+    let numbers = [&first["drive"], &first["raid"], &first["slow_hours"]];
+    assert_eq!(row[..3], numbers.map(ToString::to_string));
+    let slowdown = ["fleet", "analyze", &path, "--only", "slowdown"];
+    let text = levelhead(&slowdown).good();
+    assert!(text.contains("% of the drive hours are slow.\n") && !text.contains("look at first"));
+}
+
+#[test]
+fn names_that_contradict_each_other_or_have_another_form_are_refused() {
+    let shelf = Shelf::new();
+    let hours = |from: u32| {
+        let row = |hour: u32, drive: u32| {
+            format!("{hour},0,{drive},{},10,4096\n", 100 + 200 * (drive / 2))
+        };
+        let rows: String =
+            (from..from + 2).flat_map(|hour| (0..3).map(move |drive| row(hour, drive))).collect();
+        format!("hour,raid,drive,latency_us,ios,bytes\n{rows}")
+    };
+    let [early, late] = [("early", 0), ("late", 9)].map(|(name, from)| {
+        let path = shelf.path(&format!("{name}.csv"));
+        fs::write(&path, hours(from)).unwrap();
+        path
+    });
+    let analyze = ["fleet", "analyze", &early, &late];
+    let name = |of: &str, text: &str| {
+        fs::write(
+            shelf.path(&format!("{of}.names.csv")),
+            format!("raid,drive,raid_name,drive_name\n{text}\n"),
+        )
+        .unwrap();
+    };
+    name("early", "0,2,\"tank\",\"sda\"");
+    assert!(levelhead(&analyze).good().contains("\nsda "));
+    name("late", "0,2,\"tank\",\"sdb\"");
+    refused(&levelhead(&analyze), "another name");
+    name("late", "sdb");
+    refused(&levelhead(&analyze), "late.names.csv:2: expected raid,drive");
 }

@@ -151,7 +151,17 @@ fn overload_is_said_in_every_form() {
     let text = replay(&[&base[..], &["--report", &page]].concat()).good();
     assert!(text.contains("normal (overloaded)"), "{text}");
     assert!(text.contains("the oldest had waited 60s"), "{text}");
-    assert!(fs::read_to_string(page).unwrap().contains("the oldest had waited 60s"));
+    let html = fs::read_to_string(page).unwrap();
+    assert!(html.contains("the oldest had waited 60s"));
+    // The verdict stands with its conditions.
+    let (verdict, rest) = html.split_once("</p>\n<p>Conditions: load ").unwrap();
+    assert!(verdict.ends_with("normal does not keep up with this load."), "{verdict}");
+    let conditions = rest.split_once("</p>").unwrap().0;
+    for part in
+        ["interval=100us", "; array raid0:2", "; faults ", "; slow drives 0 (20 times); seed 7."]
+    {
+        assert!(conditions.contains(part), "{part} in {conditions}");
+    }
 }
 
 #[test]

@@ -235,3 +235,35 @@ fn bad_questions_are_refused_in_a_sentence() {
         assert!(ended.err.contains(sentence), "{}", ended.err);
     }
 }
+
+#[test]
+fn pages_and_tables_lead_with_our_result_and_whether_it_is_the_papers() {
+    let shelf = Shelf::new();
+    let folder = shelf.path("pages");
+    for (name, verdict, says) in [
+        (
+            "lec.table1",
+            "Our results reproduce all 16 numbers of the paper",
+            "The paper: At a target of 1e-6",
+        ),
+        (
+            "sdhdd.table2",
+            "Our results reproduce 16 of the paper&#39;s 18 numbers",
+            "The paper: Without zero",
+        ),
+        ("lec.fig4", "Ours: redundancy: ", "The paper: To keep redundancy low"),
+    ] {
+        let text = study(&["run", name, "--quick", "--report", &folder]).good();
+        let line = format!("\nverdict: {}", verdict.replace("&#39;", "'"));
+        assert!(text.contains(&line), "{text}");
+        let page = fs::read_to_string(format!("{folder}/{name}.html")).unwrap();
+        let lead = format!("</h1>\n<p class=\"lh-lead\">{verdict}");
+        let [lead, says] =
+            [lead.as_str(), says].map(|text| page.find(text).unwrap_or_else(|| panic!("{text}")));
+        assert!(lead < says, "{name}");
+    }
+    let head = study(&["run", "lec.table1"]).good();
+    let head = head.lines().find(|line| line.starts_with("case ")).unwrap();
+    let columns: Vec<&str> = head.split_whitespace().collect();
+    assert_eq!(columns, ["case", "metric", "ours", "low", "high", "unit", "paper", "reproduced"]);
+}

@@ -1,6 +1,8 @@
 // What is wrong with how a page looks: a list of sentences. Nothing of the page is changed.
 (() => {
   const SMALLEST = 11, CONTRAST = 4.5, SLACK = 1.5;
+  // What readers of a table with such a column came for, and the least letters of a name that is cut.
+  const MAIN = ["ours", "fleet", "slow hours"], CUT = 16;
   const found = [];
   const say = (what, about = "") => found.push(about ? `${what}: ${String(about).trim().slice(0, 80)}` : what);
   const isShown = element => element.checkVisibility({ visibilityProperty: true, opacityProperty: false }) && element.getClientRects().length > 0;
@@ -52,6 +54,31 @@
     if (!element.closest(".lh-wide") && (box.left < -SLACK || box.right > root.clientWidth + SLACK)) say("text beyond the page", node.data);
   }
 
+  // On a telephone the column that a table is for is there without scrolling.
+  const width = root.clientWidth;
+  for (const head of document.querySelectorAll("th")) {
+    const box = head.getBoundingClientRect();
+    if (width < 500 && MAIN.includes(head.textContent) && isShown(head) && box.right > width + SLACK) {
+      say(`a column beyond the page, ${box.right.toFixed(0)} of ${width} pixels`, head.textContent);
+    }
+  }
+  // A table that can be moved to the side says so, in words where the script runs.
+  for (const wide of document.querySelectorAll(".lh-wide")) {
+    if (!isShown(wide) || wide.scrollWidth <= wide.clientWidth) continue;
+    const hint = getComputedStyle(wide, "::before"), edges = getComputedStyle(wide).backgroundAttachment;
+    if (wide.tabIndex === 0 && !hint.content.includes("Scroll")) say("no hint that a table scrolls", wide.textContent);
+    if (!edges.includes("local") || !edges.includes("scroll")) say("no edge where a table goes on", wide.textContent);
+  }
+  // Two figures that begin a row stand side by side.
+  for (const one of document.querySelectorAll(".lh-row > .lh-fig:first-child")) {
+    const other = one.nextElementSibling;
+    if (width < 1440 || !other?.matches(".lh-fig") || !isShown(one)) continue;
+    const [left, right] = [one, other].map(figure => figure.getBoundingClientRect());
+    if (right.left < left.right || right.top > left.bottom) say("figures below one another on a broad page", one.textContent);
+  }
+  const helps = [...document.querySelectorAll(".lh-read")].map(read => read.textContent).filter(text => text.startsWith("Point at"));
+  if (new Set(helps).size < helps.length) say("a help that is there twice", helps[0]);
+
   // Quadrangles of text.
   const shrunk = corners => {
     // A line's box is higher than its letters.
@@ -93,6 +120,7 @@
       const under = element.getAttribute("pointer-events") === "none" ? CONTRAST : contrast(fill, ground(svg));
       if (under < CONTRAST) say(`a contrast of ${under.toFixed(2)} in '${about}'`, element.textContent);
       if (!isWithin(corners, frame)) say(`a label outside '${about}'`, element.textContent);
+      if (element.textContent.endsWith("…") && element.textContent.length < CUT) say(`a label cut short in '${about}'`, element.textContent);
       return { text: element.textContent, corners };
     });
     apart(texts, about);

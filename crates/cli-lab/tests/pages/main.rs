@@ -440,7 +440,7 @@ struct Fault {
 const AT_END: &str = "</main>";
 
 /// One for each check.
-const FAULTS: [Fault; 25] = {
+const FAULTS: [Fault; 31] = {
     const fn on(way: Way, says: &'static str, change: [&'static str; 2]) -> Fault {
         Fault { says, change, way, asked: Asked::Nothing }
     }
@@ -451,6 +451,8 @@ const FAULTS: [Fault; 25] = {
         Fault { says, change, way: SCREEN, asked: Asked::Answers }
     }
     const REQUEST: &str = "<img alt=\"\" src=\"http://127.0.0.1:9/x.png\"></main>";
+    const TABLE: &str = "<div class=\"lh-wide\"><table class=\"lh-table\"><tr><th><div style=\"width:400px\">case</div></th>\
+                         <th>ours</th></tr></table></div></main>";
     const POLICY: &str = "http-equiv=\"Content-Security-Policy\"";
     [
         fault(
@@ -477,7 +479,7 @@ const FAULTS: [Fault; 25] = {
         ),
         fault(
             "a label outside 'How long requests take': far",
-            ["</svg>", "<text x=\"758\" y=\"99\">far</text></svg>"],
+            ["</svg>", "<text x=\"718\" y=\"99\">far</text></svg>"],
         ),
         fault(
             "text over text in 'How long requests take'",
@@ -487,7 +489,7 @@ const FAULTS: [Fault; 25] = {
             ],
         ),
         fault(
-            "letters of 8",
+            "letters of 7.5 px",
             ["</svg>", "<text x=\"300\" y=\"99\" font-size=\"8\">few</text></svg>"],
         ),
         fault(
@@ -508,6 +510,19 @@ const FAULTS: [Fault; 25] = {
         fault(
             "a curve outside the frame of 'Latency of all",
             ["scale(data.x, whole.x)", "scale(data.x, [100, 200])"],
+        ),
+        on(TELEPHONE, "a column beyond the page", ["</main>", TABLE]),
+        on(TELEPHONE, "no hint that a table scrolls", [".lh-wide[tabindex]::before", ".none"]),
+        on(
+            TELEPHONE,
+            "no edge where a table goes on",
+            ["attachment:local,local", "attachment:scroll,scroll"],
+        ),
+        fault("figures below one another", [".lh-row{display:flex", ".lh-row{display:block"]),
+        fault("a help that is there twice", ["helped.has(text)", "false"]),
+        fault(
+            "a label cut short in 'How long requests take'",
+            ["</svg>", "<text x=\"300\" y=\"99\">assisted, eR…</text></svg>"],
         ),
         answer(
             "an arrow moves no cursor",

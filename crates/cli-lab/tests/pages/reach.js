@@ -94,7 +94,7 @@ window.lhReach = {
     HTMLAnchorElement.prototype.click = click;
     if (!blob) return "nothing is saved";
     const saved = new DOMParser().parseFromString(await blob.text(), "image/svg+xml");
-    if (saved.querySelector("parsererror")) return "what is saved is no SVG";
+    if (saved.querySelector("parsererror")) return "what is saved is not an SVG";
     if (saved.documentElement.namespaceURI !== "http://www.w3.org/2000/svg") return "what is saved has no namespace";
     return saved.querySelectorAll("text").length > 1 && saved.querySelector("style") ? "" : "what is saved is empty";
   },

@@ -29,4 +29,4 @@ pub use histogram::{BUCKETS, Bucket, Histogram, Share};
 pub use kernel::{Disorder, Kernel};
 pub(crate) use kernel::{PEERS_MIN, SLOW};
 pub use rules::{Rules, Scope};
-pub use summary::{Counts, MergeError, Model, Span, Summary};
+pub use summary::{Counts, MergeError, Model, SlowDrive, Span, Summary};

@@ -91,6 +91,25 @@ pub struct Span {
     pub hours: i64,
 }
 
+/// A drive that was slow in some hour.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlowDrive {
+    /// The number of its group.
+    pub raid: i32,
+    /// Its number.
+    pub drive: i32,
+    /// Its hours with a slowdown.
+    pub hours: u32,
+    /// Those of 2 and more.
+    pub slow_hours: u32,
+    /// The largest slowdown.
+    pub slowdown_max: f32,
+    /// The first slow hour.
+    pub first_slow: i32,
+    /// The last slow hour.
+    pub last_slow: i32,
+}
+
 /// The drives of one model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
@@ -236,6 +255,30 @@ impl Summary {
         self.drives().filter(|drive| drive.slow >= hours).count() as u64
     }
 
+    /// At most `count` drives that were slow in the most hours; of equal ones those with the larger
+    /// slowdown come first. Empty if only slowdowns were asked for.
+    pub fn slowest(&self, count: usize) -> Vec<SlowDrive> {
+        let all = self.groups.iter().flat_map(|group| {
+            let slow = group.drives.iter().filter(|drive| drive.slow > 0);
+            slow.map(|drive| SlowDrive {
+                raid: group.id,
+                drive: drive.id,
+                hours: drive.hours,
+                slow_hours: drive.slow,
+                slowdown_max: drive.slowdown_max,
+                first_slow: drive.first_slow,
+                last_slow: drive.last_slow,
+            })
+        });
+        let mut all: Vec<SlowDrive> = all.collect();
+        // Sorting is stable: what is equal stays in the order of numbers.
+        all.sort_by(|a, b| {
+            b.slow_hours.cmp(&a.slow_hours).then(b.slowdown_max.total_cmp(&a.slowdown_max))
+        });
+        all.truncate(count);
+        all
+    }
+
     /// Of each group how many drives it had and from its first hour how many to its last, both counted; empty if only slowdowns were
     /// asked for.
     pub fn spans(&self) -> impl Iterator<Item = Span> {
@@ -248,6 +291,11 @@ impl Summary {
     /// The first hour of all; `None` of nothing, or if only slowdowns were asked for.
     pub fn first_hour(&self) -> Option<i32> {
         self.groups.iter().map(|group| group.first.hour).min()
+    }
+
+    /// The last hour of all; `None` of nothing, or if only slowdowns were asked for.
+    pub fn last_hour(&self) -> Option<i32> {
+        self.groups.iter().map(|group| group.last.hour).max()
     }
 
     /// Adds the summary of another part. On an error nothing has changed.

@@ -272,3 +272,26 @@ fn the_page_of_the_format_has_the_bytes_of_its_example() {
     assert!(PAGE.ends_with(&example), "the page ends with\n{example}");
     assert!(PAGE.contains("11,264 buckets") && BUCKETS == 11_264);
 }
+
+#[test]
+fn the_slowest_drives_are_those_with_the_most_slow_hours_in_any_cut() {
+    for seed in 0..20 {
+        let rows = rows_of(seed);
+        let whole = pass(&rows, rows.len());
+        let all = whole.slowest(usize::MAX);
+        let slow: u64 = all.iter().map(|drive| u64::from(drive.slow_hours)).sum();
+        assert_eq!(slow, whole.counts().slow_drive_hours);
+        assert_eq!(all.len() as u64, whole.slow_at_least(1));
+        for pair in all.windows(2) {
+            let key = |drive: &SlowDrive| (drive.slow_hours, drive.slowdown_max);
+            assert!(key(&pair[0]) >= key(&pair[1]), "{pair:?}");
+        }
+        assert!(all.iter().all(|it| it.first_slow <= it.last_slow && it.slow_hours <= it.hours));
+        assert_eq!(whole.slowest(3), all[..3]);
+        assert!(whole.last_hour() >= all.iter().map(|it| it.last_slow).max());
+        let cut = rows.iter().position(|row| row.hour >= 25).unwrap();
+        let mut merged = pass(&rows[..cut], 7);
+        merged.merge(&pass(&rows[cut..], 5)).unwrap();
+        assert_eq!(merged.slowest(usize::MAX), all);
+    }
+}

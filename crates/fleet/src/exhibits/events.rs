@@ -10,7 +10,7 @@ const DAY: u32 = 24;
 
 pub(super) const FIG11: Exhibit = Exhibit {
     name: "fig11",
-    title: "When slow drives are unplugged, and when they are slow again",
+    title: "Slow drives that were unplugged, and slow again",
     says: "Within a day of becoming slow 4 % of disks are unplugged (of those from 1.5 to 2 times as slow 3 %); 89 % of unplugged ones \
            come back, 54 % of these within two hours and 90 % within ten; 18 % of those are slow again within a day. Of solid-state \
            drives 8, 100, 61, 97 and 35 %.",

@@ -7,7 +7,7 @@ use crate::analysis::{Histogram, Model};
 
 pub(super) const FIG7: Exhibit = Exhibit {
     name: "fig7",
-    title: "Whether slow drives have more to do",
+    title: "Load of slow drives",
     says: "Of slow hours 5 % have twice the median's requests and 2.5 % (solid-state 1.1 %) twice their size; of hours with twice the \
            requests 1 % are slow (solid-state 5 %), of those with twice the size 0.1 % (0.2 %): load is not what makes drives slow.",
     lines: fig7,
@@ -132,7 +132,7 @@ fn fig9(fleet: &Fleet<'_>) -> Vec<Line> {
 
 pub(super) const FIG10: Exhibit = Exhibit {
     name: "fig10",
-    title: "What a slow drive does to its group's requests",
+    title: "Requests of a group with a slow drive",
     says: "Requests of a group fall to half and less from one hour to the next more often if the next has a slow drive: by 7 points \
            of disks, by 23 of solid-state drives.",
     lines: fig10,

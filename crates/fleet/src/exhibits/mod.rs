@@ -42,6 +42,15 @@ pub struct Fleet<'a> {
 }
 
 impl Exhibit {
+    /// Its name as a reader of the study says it: `table 1`, `figure 4`.
+    pub fn label(&self) -> String {
+        let (kind, number) = match self.name.strip_prefix("fig") {
+            Some(number) => ("figure", number),
+            None => ("table", self.name.trim_start_matches("table")),
+        };
+        format!("{kind} {number}")
+    }
+
     /// Its numbers, of those for which the fleet has data.
     pub fn lines(&self, fleet: &Fleet<'_>) -> Vec<Line> {
         (self.lines)(fleet)

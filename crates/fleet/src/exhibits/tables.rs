@@ -7,7 +7,7 @@ use crate::analysis::Histogram;
 
 pub(super) const TABLE1: Exhibit = Exhibit {
     name: "table1",
-    title: "Drive hours and group hours, and how many of them are slow",
+    title: "Slow hours of drives and of groups",
     says: "0.22 % of the hours of disks and 0.58 % of those of solid-state drives are slow (twice the group's median or more); 1.54 % \
            and 2.23 % of group hours have a slow drive.",
     lines: table1,
@@ -55,7 +55,7 @@ fn table1(fleet: &Fleet<'_>) -> Vec<Line> {
 
 pub(super) const FIG2: Exhibit = Exhibit {
     name: "fig2",
-    title: "How wide groups are, and for how long they were seen",
+    title: "Width of groups, and length of the record",
     says: "Groups of disks have 11.9 drives of data on average, those of solid-state drives 7.0; they were seen for 87 days.",
     lines: fig2,
     picture: Some(|fleet| {
@@ -90,7 +90,7 @@ fn fig2(fleet: &Fleet<'_>) -> Vec<Line> {
 
 pub(super) const TABLE3: Exhibit = Exhibit {
     name: "table3",
-    title: "Slowdowns at quantiles, and quantiles at slowdowns",
+    title: "Slowdowns by percentile",
     says: "S is a drive's slowdown, T1 the largest of a group hour. Of solid-state drives T1 = 20 at 99.9 % and S = 10 at 99.99 % \
            contradict each other: the first is of 1,073 group hours, the second leaves 748 drive hours above 10.",
     lines: table3,
@@ -175,7 +175,7 @@ fn table3(fleet: &Fleet<'_>) -> Vec<Line> {
 
 pub(super) const FIG4: Exhibit = Exhibit {
     name: "fig4",
-    title: "Distributions of slowdowns",
+    title: "Distribution of slowdowns",
     says: "S of drive hours, and T1, T2, T3: the largest, the second and the third largest slowdown of a group hour.",
     lines: fig4,
     picture: Some(|fleet| {

@@ -9,7 +9,7 @@ const DAY: usize = 24;
 
 pub(super) const FIG5: Exhibit = Exhibit {
     name: "fig5",
-    title: "How long a drive is slow, and when it is slow again",
+    title: "Length of slow intervals, and time to the next slow hour",
     says: "40 % of slow intervals of disks last two hours or more, 13 % eight or more; 90 % of slow hours come within a day of the \
            drive's slow hour before. Of solid-state drives 35 %, 3 % and 85 %.",
     lines: fig5,
@@ -60,7 +60,7 @@ fn lengths(name: &str, counts: &[u64]) -> Curve {
 
 pub(super) const FIG6: Exhibit = Exhibit {
     name: "fig6",
-    title: "How many drives are ever slow, and how often those are",
+    title: "Drives that were ever slow",
     says: "26 % of disks were at least once slow and 1.6 % at least once sixteen times as slow as their group; of those that were \
            slow 62 % were in fewer than five hours and 6 % in a hundred or more. Of solid-state drives 29, 2.5, 70 and 5 %.",
     lines: fig6,

@@ -47,10 +47,10 @@ mod writes;
 
 pub use bed::{Bed, Load};
 pub use plan::{
-    Bars, Cell, Curve, Drawing, Head, HeatMap, Measured, OneSeed, Place, Row, StudyPlan, Unit,
-    Whose,
+    Bars, Cell, Claim, Curve, Drawing, Head, HeatMap, Measured, OneSeed, Place, Row, StudyPlan,
+    Unit, Whose,
 };
-pub use results::{Estimate, Job, Results, Shard};
+pub use results::{Agreement, Estimate, Job, Results, Shard};
 
 use std::sync::Arc;
 

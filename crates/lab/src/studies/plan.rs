@@ -169,7 +169,21 @@ pub struct Row {
     pub unit: Unit,
     /// The paper's, if it has one.
     pub paper: Option<f64>,
+    /// How the paper's number is meant.
+    pub claim: Claim,
     pub(super) ours: Ours,
+}
+
+/// How a paper means a number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Claim {
+    /// As a result.
+    #[default]
+    Equal,
+    /// As an upper bound: "below 10 %".
+    AtMost,
+    /// As a lower bound: "above 12 %".
+    AtLeast,
 }
 
 /// What a row of a study is called.
@@ -200,7 +214,7 @@ pub(super) enum Ours {
 
 impl Row {
     fn with(Head { case, metric }: Head, unit: Unit, ours: Ours) -> Self {
-        Self { case, metric, unit, paper: None, ours }
+        Self { case, metric, unit, paper: None, claim: Claim::Equal, ours }
     }
 
     /// A row whose number is worked out from the cells of one seed.
@@ -311,6 +325,18 @@ impl Row {
     pub fn maybe_paper(mut self, number: Option<f64>) -> Self {
         self.paper = number;
         self
+    }
+
+    /// The paper's number, if there is one, is an upper bound.
+    #[must_use]
+    pub fn at_most(self) -> Self {
+        Self { claim: Claim::AtMost, ..self }
+    }
+
+    /// The paper's number, if there is one, is a lower bound.
+    #[must_use]
+    pub fn at_least(self) -> Self {
+        Self { claim: Claim::AtLeast, ..self }
     }
 }
 

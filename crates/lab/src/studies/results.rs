@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::interval;
-use super::plan::{Measured, OneSeed, Ours, StudyPlan, Unit};
+use super::plan::{Claim, Measured, OneSeed, Ours, StudyPlan, Unit};
 
 /// One cell with one seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,6 +78,8 @@ pub struct Estimate {
     pub unit: Unit,
     /// The paper's number.
     pub paper: Option<f64>,
+    /// How the paper means it.
+    pub claim: Claim,
     /// Ours: the mean over the seeds. Not finite where a run was overloaded.
     pub ours: f64,
     /// The lower end of its 95 % interval.
@@ -91,6 +93,43 @@ impl Estimate {
     pub fn is_bound_only(&self) -> bool {
         self.unit == Unit::Probability && self.ours == 0.0 && self.high > 0.0
     }
+
+    /// Whether our interval reaches the paper's number as far as the paper prints its digits, or its
+    /// bound; nothing without a number of the paper.
+    pub fn agreement(&self) -> Option<Agreement> {
+        let paper = self.paper?;
+        if !self.ours.is_finite() {
+            return Some(Agreement::Overloaded);
+        }
+        if !(self.low.is_finite() && self.high.is_finite()) {
+            return Some(Agreement::NoInterval);
+        }
+        let half = half_of_last_digit(paper);
+        let is_above = self.low > paper + half && self.claim != Claim::AtLeast;
+        let is_below = self.high < paper - half && self.claim != Claim::AtMost;
+        Some(if is_above || is_below { Agreement::Missed } else { Agreement::Reproduced })
+    }
+}
+
+/// How our number stands to the paper's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agreement {
+    /// The paper's number lies in our interval.
+    Reproduced,
+    /// It does not.
+    Missed,
+    /// A single seed has no interval.
+    NoInterval,
+    /// Our array could not carry the load.
+    Overloaded,
+}
+
+/// Half a unit of the last digit that `number` is written with: of 44 a half, of 0.22 five thousandths.
+fn half_of_last_digit(number: f64) -> f64 {
+    let text = number.to_string();
+    let decimals = text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    // Written with a power of ten, which stays exact for decimals without end.
+    0.5 * 10_f64.powi(-(decimals as i32))
 }
 
 /// What a study has found.
@@ -137,7 +176,8 @@ impl Results {
                 }
             };
             let (case, metric) = (row.case.clone(), row.metric.clone());
-            Estimate { case, metric, unit: row.unit, paper: row.paper, ours, low, high }
+            let (unit, paper, claim) = (row.unit, row.paper, row.claim);
+            Estimate { case, metric, unit, paper, claim, ours, low, high }
         });
         let rows = rows.collect();
         if let Some(problem) = every.iter().find_map(|seed| seed.missing.take()) {
@@ -158,5 +198,51 @@ impl Results {
     /// The row of this case and metric.
     pub fn row(&self, case: &str, metric: &str) -> Option<&Estimate> {
         self.rows.iter().find(|row| row.case == case && row.metric == metric)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_reproduced_where_our_interval_reaches_it_as_it_is_printed() {
+        use Agreement::{Missed, NoInterval, Overloaded, Reproduced};
+        let row = |paper: f64, claim, [ours, low, high]: [f64; 3]| Estimate {
+            case: "a".to_owned(),
+            metric: "mean".to_owned(),
+            unit: Unit::Percent,
+            paper: Some(paper),
+            claim,
+            ours,
+            low,
+            high,
+        };
+        for (paper, claim, ours, want) in [
+            (-44.0, Claim::Equal, [-33.7, -34.3, -33.2], Missed),
+            (-44.0, Claim::Equal, [-43.0, -44.0, -42.0], Reproduced),
+            // 44 is anything from 43.5 to 44.5, and 0.22 from 0.215 to 0.225.
+            (44.0, Claim::Equal, [44.4; 3], Reproduced),
+            (44.0, Claim::Equal, [44.6; 3], Missed),
+            (44.0, Claim::Equal, [43.4; 3], Missed),
+            (0.22, Claim::Equal, [0.2249; 3], Reproduced),
+            (0.22, Claim::Equal, [0.23; 3], Missed),
+            (1e-8, Claim::Equal, [2e-8; 3], Missed),
+            (28.0, Claim::Equal, [29.0; 3], Missed),
+            (10.0, Claim::AtMost, [4.0, 3.0, 5.0], Reproduced),
+            (10.0, Claim::AtMost, [12.0, 11.0, 13.0], Missed),
+            (12.0, Claim::AtLeast, [14.0, 13.0, 15.0], Reproduced),
+            (12.0, Claim::AtLeast, [10.0, 9.0, 11.0], Missed),
+            (10.0, Claim::Equal, [10.0, f64::NEG_INFINITY, f64::INFINITY], NoInterval),
+            (10.0, Claim::Equal, [f64::INFINITY, f64::NEG_INFINITY, f64::INFINITY], Overloaded),
+        ] {
+            assert_eq!(
+                row(paper, claim, ours).agreement(),
+                Some(want),
+                "{paper} {claim:?} {ours:?}"
+            );
+        }
+        let none = Estimate { paper: None, ..row(1.0, Claim::Equal, [1.0; 3]) };
+        assert_eq!(none.agreement(), None);
     }
 }

@@ -68,6 +68,8 @@ impl Axis {
 
 /// The farthest value a linear axis reaches, so that differences stay finite.
 const LINEAR_MAX: f64 = 1e300;
+/// The share of an axis that the number at the end of the longest bar takes.
+const NUMBER_ROOM: f64 = 0.04;
 /// The most nines a tail axis shows.
 const NINES_MAX: f64 = 12.0;
 
@@ -119,9 +121,11 @@ impl Projection {
         match axis.scale {
             Scale::Linear => {
                 let mut fitted = Self::new(axis, values.chain([0.0]));
-                if fitted.low < 0.0 && axis.range.is_none() {
-                    // The number of a bar that hangs stands below it.
-                    fitted.low -= 0.03 * (fitted.high - fitted.low);
+                if axis.range.is_none() {
+                    let room = NUMBER_ROOM * (fitted.high - fitted.low);
+                    // The number of a bar that hangs stands below it, of others above.
+                    fitted.low -= if fitted.low < 0.0 { room } else { 0.0 };
+                    fitted.high += if fitted.high > 0.0 { room } else { 0.0 };
                 }
                 fitted
             }
@@ -129,6 +133,7 @@ impl Projection {
                 let mut fitted = Self::new(axis, values);
                 // A whole decade is a base that a reader can name.
                 fitted.low = fitted.low.floor();
+                fitted.high += NUMBER_ROOM * (fitted.high - fitted.low);
                 fitted
             }
             Scale::Log | Scale::Tail => Self::new(axis, values),

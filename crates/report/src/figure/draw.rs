@@ -39,6 +39,9 @@ const SLANTED_APART: f64 = 29.0;
 const UPRIGHT_APART: f64 = 15.0;
 /// How far to the side a slanted name reaches, of its width: the cosine of its slant, rounded up.
 pub(super) const SLANTED_SHARE: f64 = 0.87;
+/// Names of groups that are longer are cut. They reach down, where a narrow figure has as much room as a
+/// broad one.
+pub(super) const GROUP_CHARS_MAX: usize = 36;
 /// Points nearer than this to the last one drawn are not drawn: a million values stay a small file.
 const APART_MIN: f64 = 0.2;
 /// Lines of at most so many points show where the points are.
@@ -419,17 +422,9 @@ fn whisker(svg: &mut Svg, across: f64, [low, high]: [f64; 2], half: f64) {
 /// them where they are too many; returns how far down they reach.
 pub(super) fn group_labels(svg: &mut Svg, frame: Frame, groups: &[String]) -> f64 {
     let slot = (frame.right - frame.left) / groups.len().max(1) as f64;
-    let stance = Stance::of(groups, slot);
+    let shown: Vec<String> = groups.iter().map(|group| shortened(group, GROUP_CHARS_MAX)).collect();
     // A slanted name ends under its group and begins further left, where the figure has to have room.
-    let room = match stance {
-        Stance::Slanted => (frame.left + slot / 2.0) / SLANTED_SHARE,
-        Stance::Level | Stance::Upright => f64::INFINITY,
-    };
-    let shown: Vec<String> = groups
-        .iter()
-        .map(|group| shortened(group, svg.breadth().name_chars_max()))
-        .map(|group| if room.is_finite() { fitted(&group, LABEL_SIZE, room) } else { group })
-        .collect();
+    let stance = Stance::of(&shown, slot, (frame.left + slot / 2.0) / SLANTED_SHARE);
     let every = (UPRIGHT_APART / slot).ceil().max(1.0) as usize;
     for (idx, group) in shown.iter().enumerate().step_by(every) {
         let (x, bottom) = (frame.left + slot * (idx as f64 + 0.5), frame.bottom);
@@ -462,11 +457,16 @@ pub(super) enum Stance {
 }
 
 impl Stance {
-    /// For these names, each with `slot` of its own.
-    pub(super) fn of(names: &[String], slot: f64) -> Self {
+    /// For these names, each with `slot` of its own. A slanted one reaches to the left, where the first has
+    /// `room`, and each other one has that of a slot more.
+    pub(super) fn of(names: &[String], slot: f64, room: f64) -> Self {
         if widest(names) <= slot - LABEL_GAP {
             Self::Level
-        } else if slot >= SLANTED_APART {
+        } else if slot >= SLANTED_APART
+            && names.iter().enumerate().all(|(idx, name)| {
+                text_width(name, LABEL_SIZE) <= room + idx as f64 * slot / SLANTED_SHARE
+            })
+        {
             Self::Slanted
         } else {
             Self::Upright

@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 
 use super::axis::number;
 use super::draw::{
-    Frame, LABEL_GAP, LABEL_SIZE, LEGEND_GAP, MARGIN, Plotted, SLANTED_SHARE, Stance, TICK_SIZE,
-    group_labels, plot_right, widest,
+    Frame, GROUP_CHARS_MAX, LABEL_GAP, LABEL_SIZE, LEGEND_GAP, MARGIN, Plotted, SLANTED_SHARE,
+    Stance, TICK_SIZE, group_labels, plot_right, widest,
 };
 use super::notes::counted;
 use super::svg::{Anchor, Breadth, Hue, Point, Svg, TINT_MAX, Tint, Voice, shortened, text_width};
@@ -151,9 +151,10 @@ impl Grid {
     pub(super) fn plot(&self, svg: &mut Svg, top: f64) -> Plotted {
         let top = self.legend(svg, top);
         let chars_max = svg.breadth().name_chars_max();
-        let cut = |name: &String| shortened(name, chars_max);
-        let names: Vec<String> = self.rows.iter().map(|row| cut(&row.name)).collect();
-        let columns: Vec<String> = self.columns.iter().map(cut).collect();
+        let names: Vec<String> =
+            self.rows.iter().map(|row| shortened(&row.name, chars_max)).collect();
+        let columns: Vec<String> =
+            self.columns.iter().map(|name| shortened(name, GROUP_CHARS_MAX)).collect();
         let frame = self.frame(svg.breadth(), top, &names, &columns);
         let height = self.shading.row_height();
         for (idx, name) in names.iter().enumerate() {
@@ -170,6 +171,14 @@ impl Grid {
             Kind::Amounts => step_labels(svg, frame, &columns),
         };
         Plotted { below, notes: self.notes() }
+    }
+
+    /// The text of all fields and their number, if all show the same.
+    pub(super) fn one_value(&self) -> Option<(String, usize)> {
+        let mut texts =
+            self.ratios().map(|value| (!value.is_nan()).then(|| self.shading.text(value)));
+        let first = texts.next()??;
+        texts.all(|text| text.as_ref() == Some(&first)).then(|| (first, self.ratios().count()))
     }
 
     /// Names of rows and columns, and the text of each field, empty where there is no number.
@@ -210,7 +219,7 @@ impl Grid {
         };
         let beside_names = MARGIN + widest(names) + 8.0;
         let is_slanted = self.shading.kind == Kind::Ratios
-            && Stance::of(columns, slot(beside_names)) == Stance::Slanted;
+            && Stance::of(columns, slot(beside_names), f64::INFINITY) == Stance::Slanted;
         // Names that are too long for half of the room that is there are cut where they are drawn.
         let left = match is_slanted {
             true => beside_names.max(MARGIN + SLANTED_SHARE * widest(columns)).min(right / 2.0),
@@ -388,9 +397,10 @@ mod tests {
             for shading in [Shading::full_at(1.1), Shading::up_to(1.0)] {
                 for name in ["", "a", "of some length", &"very long ".repeat(100)] {
                     for count in [0, 1, 3, 16, 2000] {
-                        let cut = |count| vec![shortened(name, breadth.name_chars_max()); count];
+                        let rows = vec![shortened(name, breadth.name_chars_max()); 2];
+                        let columns = vec![shortened(name, GROUP_CHARS_MAX); count];
                         let grid = Grid::new(&[], &[], &[], shading);
-                        let frame = grid.frame(breadth, 0.0, &cut(2), &cut(count));
+                        let frame = grid.frame(breadth, 0.0, &rows, &columns);
                         let most = plot_right(breadth) + 1e-9;
                         assert!(frame.left < frame.right && frame.right <= most, "{frame:?}");
                     }

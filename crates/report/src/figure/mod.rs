@@ -258,6 +258,14 @@ impl Figure {
         draw::draw(self, svg::Stands::InPage, breadth)
     }
 
+    /// What a heat map shows, as a sentence, if all its fields show the same: a picture would show nothing.
+    pub(crate) fn one_value(&self) -> Option<String> {
+        let Content::Grid(grid) = &self.content else { return None };
+        let (value, count) = grid.one_value()?;
+        let notes: String = self.notes.iter().map(|note| format!(" {note}")).collect();
+        Some(format!("{}: {value} in each of the {count} fields.{notes}", self.title))
+    }
+
     /// What the page's script makes the figure answer from, as JSON: nothing for a figure that stays
     /// as it is.
     pub(crate) fn to_live(&self) -> Option<Live> {
@@ -407,6 +415,44 @@ mod tests {
     fn intervals_of_no_series_are_our_bug() {
         let figure = Figure::bars("a", Axis::linear("b"), &["one"], &[("ours", &[1.0])]);
         let _ = figure.with_intervals("theirs", &[Interval::NONE]);
+    }
+
+    /// The legend stands right above the plot, and the highest bar must not push its number into it.
+    #[test]
+    fn the_number_of_the_highest_bar_stays_clear_of_the_legend() {
+        let series: [(&str, &[f64]); 2] = [("paper", &[310.0, 670.0]), ("ours", &[400.0, 450.0])];
+        for axis in [Axis::linear("ms"), Axis::log("ms")] {
+            let svg = checked(&Figure::bars("a", axis, &["8 kB", "40 kB"], &series));
+            let down = |text: &str| -> f64 {
+                let line = svg.lines().find(|line| line.contains(&format!(">{text}</text>")));
+                line.unwrap()
+                    .split(" y=\"")
+                    .nth(1)
+                    .unwrap()
+                    .split('"')
+                    .next()
+                    .unwrap()
+                    .parse()
+                    .unwrap()
+            };
+            // From baseline to baseline: two lines of text, and half a line free between them.
+            assert!(down("670") - down("paper") >= 28.0, "{} {}", down("670"), down("paper"));
+        }
+    }
+
+    /// Two names that are cut to the same few letters tell nothing apart.
+    #[test]
+    fn names_of_groups_are_not_cut_for_want_of_room_to_the_left() {
+        let groups = ["assisted, eRAID(2)", "assisted, eRAID(3)", "pro-active, eRAID(2)", "level"];
+        let figure = Figure::bars("a", Axis::linear("%"), &groups, &[("b", &[1.0, 2.0, 3.0, 4.0])]);
+        for breadth in [Breadth::Broad, Breadth::Narrow] {
+            let svg = figure.to_inline_svg(breadth);
+            for group in groups {
+                assert!(svg.contains(&format!(">{group}</text>")), "{breadth:?}: {group}");
+            }
+            // The first would begin left of a narrow figure.
+            assert_eq!(svg.contains("rotate(-30 "), breadth == Breadth::Broad);
+        }
     }
 
     #[test]

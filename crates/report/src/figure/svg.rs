@@ -25,12 +25,12 @@ impl Breadth {
     /// Width of the whole figure; pages scale it.
     pub(crate) const fn width(self) -> f64 {
         match self {
-            Self::Broad => 760.0,
+            Self::Broad => 720.0,
             Self::Narrow => 340.0,
         }
     }
 
-    /// Names of groups, columns and rows that are longer are cut.
+    /// Names of rows that are longer are cut.
     pub(crate) const fn name_chars_max(self) -> usize {
         match self {
             Self::Broad => 36,

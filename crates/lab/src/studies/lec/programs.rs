@@ -67,7 +67,7 @@ fn plan(ask: &Ask) -> Result<StudyPlan, String> {
                         };
                         pairs.iter().map(slowdown).sum::<f64>() / pairs.len() as f64
                     });
-                plan.rows.push(mean.maybe_paper(is_stated.then_some(3.5)));
+                plan.rows.push(mean.maybe_paper(is_stated.then_some(3.5)).at_most());
             }
         }
     }

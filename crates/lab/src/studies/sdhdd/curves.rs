@@ -234,7 +234,7 @@ fn add_gains(plan: &mut StudyPlan, curves: &[Counted], rate: f64) {
         });
         // "Far below 1e-8", where one in a thousand fails without zeroes.
         let has_paper = curve.forced == ZeroForcing::B512 && (rate / 1e-3 - 1.0).abs() < 1e-9;
-        plan.rows.push(row.maybe_paper(has_paper.then_some(1e-8)));
+        plan.rows.push(row.maybe_paper(has_paper.then_some(1e-8)).at_most());
     }
     let assumed = forced_failure_rate(rate);
     plan.rows.push(Row::exact(head("under 256 B, as assumed"), Unit::Probability, assumed));

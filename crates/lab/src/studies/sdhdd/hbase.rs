@@ -81,7 +81,7 @@ fn plan(ask: &Ask) -> Result<StudyPlan, String> {
         });
         losses.fold(f64::NEG_INFINITY, f64::max)
     });
-    plan.rows.push(most.paper(5.0));
+    plan.rows.push(most.paper(5.0).at_most());
     plan.remarks = vec![
         "The paper's 5 % is a bound. Made up after YCSB over HBase (docs/workloads.md): blocks of 64 KiB read by Zipf's law from files of \
          256 MiB, of kind B; a log that is appended to, mutable, and files of 64 MiB that it is flushed to, of kind B. The three shares of \

@@ -53,7 +53,7 @@ fn plan() -> StudyPlan {
         }
         let row =
             Row::within(head("512 zeroes, a sector"), Unit::Probability, bands.left(rate, |p| p));
-        plan.rows.push(row.maybe_paper(is_papers.then_some(1e-8)));
+        plan.rows.push(row.maybe_paper(is_papers.then_some(1e-8)).at_most());
         let group = bands.left(rate, one_of_eight);
         plan.rows.push(Row::within(head(ZEROES), Unit::Probability, group));
         let [ratio, low, high] = bands.left(rate, |p| local / one_of_eight(p));

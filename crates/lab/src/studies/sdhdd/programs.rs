@@ -57,7 +57,7 @@ fn fig_9(ask: &Ask) -> Result<StudyPlan, String> {
     let factor = Stored::Mutable { pages: 7 }.expansion();
     for metric in [BOUND, HALF] {
         let mean = mean(metric);
-        plan.rows.push(mean.maybe_paper((metric == HALF).then_some(1.0)));
+        plan.rows.push(mean.maybe_paper((metric == HALF).then_some(1.0)).at_most());
         let busy = if metric == BOUND { 1.0 } else { 0.5 };
         let head = Head::new("mean", format!("{metric}, closed form"));
         plan.rows.push(Row::exact(head, Unit::Percent, lost(busy, factor) * 100.0));
@@ -82,7 +82,7 @@ fn fig_12(ask: &Ask) -> Result<StudyPlan, String> {
             let losses = Benchmark::SIX.map(|benchmark| seed.get(&cell(benchmark), metric));
             losses.into_iter().fold(f64::NEG_INFINITY, f64::max)
         });
-        plan.rows.push(most.paper(17.0));
+        plan.rows.push(most.paper(17.0).at_most());
     }
     plan.remarks.insert(
         0,
