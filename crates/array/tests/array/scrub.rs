@@ -58,9 +58,13 @@ pub(crate) const SMALL: Budget = Budget {
 
 /// Arrays whose stripes have one codeword.
 fn start(text: &str, stripes: u64, seed: u64) -> Runtime {
+    start_with(SMALL, text, stripes, seed)
+}
+
+fn start_with(budget: Budget, text: &str, stripes: u64, seed: u64) -> Runtime {
     let spec: Spec = text.parse().unwrap();
     let start = settings(spec, stripes, Policy::Normal, DriveSet::EMPTY);
-    Runtime::new(&Settings { background: Some(SMALL), ..start }, seed)
+    Runtime::new(&Settings { background: Some(budget), ..start }, seed)
 }
 
 fn fill(run: &mut Runtime, bytes: &[u8]) {
@@ -305,7 +309,14 @@ fn overwrite_and_scrub(run: &mut Runtime, stripes: impl Iterator<Item = u64>) ->
         let place = chunk(run, stripe);
         rng.fill(run.drives[1].bytes_mut(place));
     }
-    run.scrub(Blame::Drives);
+    // A client waits all the time, so that the scrub pauses between its steps.
+    let last = run.array.size().get() - 1;
+    run.read(9, extent(last, 1));
+    let held = run.inside[0].command.extent();
+    assert!(run.array.handle_scrub_start(run.now(), Blame::Drives));
+    run.run_but_for(|submit| submit.command.extent() == held, Nanos::from_secs(60));
+    assert_eq!(run.array.scrub().state, ScrubState::Done);
+    run.run_until_quiet();
     let reported = |event: &ArrayEvent| match event {
         ArrayEvent::Repaired { drive, extent, fault: Fault::Wrong, is_repaired: true } => {
             assert_eq!(drive.as_usize(), 1);
@@ -316,10 +327,12 @@ fn overwrite_and_scrub(run: &mut Runtime, stripes: impl Iterator<Item = u64>) ->
     run.array_events.iter().filter_map(reported).collect()
 }
 
-/// Also across the steps of a scrub, and those that clients interrupt.
+/// Also across the steps of a scrub that pauses between them.
 #[test]
 fn sectors_that_adjoin_are_one_event_and_the_scrub_names_their_drive() {
-    let mut run = start("raid6:4+2,chunk=8KiB", 1_000, 1);
+    // All that a step has found is repaired before the next step.
+    let budget = Budget { pause: Nanos::from_secs(1), ..SMALL };
+    let mut run = start_with(budget, "raid6:4+2,chunk=8KiB", 1_000, 1);
     let reported = overwrite_and_scrub(&mut run, (50..700).chain([800]));
     let runs = [(50, 650), (800, 1)]
         .map(|(from, count)| Extent::new(Lba::new(2 * from), Sectors::new(2 * count)));
