@@ -3,8 +3,6 @@
 //! The fields are described for users in `docs/control.md`. A client makes the sentence from the fields, so it
 //! needs nothing else of an array than what a program gets.
 
-use std::time::SystemTime;
-
 use levelhead_array::detect::Figures;
 use levelhead_array::membership::Why;
 use levelhead_array::superblock::Forced;
@@ -16,6 +14,8 @@ use levelhead_units::{DriveIdx, DriveSet, Nanos, escaped};
 use serde::{Deserialize, Serialize};
 
 use super::scrub_json::ScrubJson;
+use levelhead_app::on_event::Severity;
+use levelhead_app::utc;
 
 /// How much an event matters, as a system's log has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +34,12 @@ impl From<Event> for Priority {
     fn from(event: Event) -> Self {
         match event {
             Event::Standing(event) => match event.kind {
-                EventKind::Slow
-                | EventKind::SatOut
-                | EventKind::SatOutByHand
-                | EventKind::Silent => Self::Warning,
-                EventKind::Heard | EventKind::AdmittedInNeed => Self::Notice,
-                EventKind::Admitted | EventKind::AdmittedByHand => Self::Info,
+                EventKind::Slow | EventKind::SatOut | EventKind::Silent => Self::Warning,
+                EventKind::Heard
+                | EventKind::Admitted
+                | EventKind::AdmittedInNeed
+                | EventKind::SatOutByHand => Self::Notice,
+                EventKind::AdmittedByHand => Self::Info,
             },
             Event::Lost { why: Why::ByHand, .. } => Self::Notice,
             Event::Lost { why: Why::Failed | Why::Silent, .. } => Self::Warning,
@@ -94,6 +94,60 @@ impl From<Event> for Priority {
     }
 }
 
+/// How much an event matters to those who are alerted: its priority, unless an operator asked for it and it went as asked.
+pub(crate) fn severity(event: Event) -> Severity {
+    match (Priority::from(event), is_asked_for(event)) {
+        (Priority::Error, _) => Severity::Failed,
+        (Priority::Warning, _) => Severity::Degraded,
+        (Priority::Notice | Priority::Info, true) => Severity::Planned,
+        (Priority::Notice, false) => Severity::Recovered,
+        (Priority::Info, false) => Severity::Info,
+    }
+}
+
+/// Whether it comes of what an operator asked for.
+fn is_asked_for(event: Event) -> bool {
+    match event {
+        Event::Standing(event) => match event.kind {
+            EventKind::SatOutByHand | EventKind::AdmittedByHand => true,
+            EventKind::Slow
+            | EventKind::SatOut
+            | EventKind::Silent
+            | EventKind::Heard
+            | EventKind::Admitted
+            | EventKind::AdmittedInNeed => false,
+        },
+        Event::Lost { why, .. } => why == Why::ByHand,
+        Event::Released { .. } => true,
+        Event::Array(event) => match event {
+            ArrayEvent::RebuildBegun(RebuildProgress { is_copied, .. })
+            | ArrayEvent::RebuildDone { is_copied, .. } => is_copied,
+            ArrayEvent::Assembled { .. }
+            | ArrayEvent::ScrubBegun(_)
+            | ArrayEvent::ScrubStopped(_)
+            | ArrayEvent::ScrubDone(_)
+            | ArrayEvent::CopyBegun(_)
+            | ArrayEvent::CopyDone(_)
+            | ArrayEvent::CopyStopped { .. }
+            | ArrayEvent::Stopped(_) => true,
+            ArrayEvent::ResyncBegun(_)
+            | ArrayEvent::ResyncStuck(_)
+            | ArrayEvent::ResyncDone
+            | ArrayEvent::Damaged { .. }
+            | ArrayEvent::DamagedRead { .. }
+            | ArrayEvent::Repaired { .. }
+            | ArrayEvent::WriteFlawed { .. }
+            | ArrayEvent::WriteMended { .. }
+            | ArrayEvent::RecordLost { .. }
+            | ArrayEvent::Unlocated { .. }
+            | ArrayEvent::ReadErrors { .. }
+            | ArrayEvent::RebuildStopped(_)
+            | ArrayEvent::Failed { .. }
+            | ArrayEvent::Unrecovered { .. } => false,
+        },
+    }
+}
+
 /// The names of all events.
 pub(crate) const EVENTS: [&str; 40] = [
     "silent",
@@ -144,6 +198,11 @@ pub(crate) struct EventJson {
     /// 1 for the first since the array was started.
     pub(crate) number: u64,
     pub(crate) event: String,
+    /// How much it matters: a [`Severity`]. An array of an earlier version says neither that nor its UUID.
+    #[serde(default)]
+    pub(crate) severity: String,
+    #[serde(default)]
+    pub(crate) array: String,
     /// By the server's clock, in UTC, as RFC 3339 has it. An array of an earlier version does not say it.
     #[serde(default)]
     pub(crate) time: String,
@@ -193,6 +252,8 @@ pub(crate) enum Facts {
     Unlocated {
         stripe: u64,
         first_sector: u64,
+        #[serde(default)]
+        sectors: u64,
     },
     ReadErrors {
         drive: u8,
@@ -256,6 +317,8 @@ impl From<&NumberedEvent> for EventJson {
         Self {
             number: told.number,
             event: told.event.name().to_owned(),
+            severity: severity(told.event).name().to_owned(),
+            array: told.array.to_string(),
             time: utc(told.time),
             at_seconds: thousandths(told.at.as_nanos() as f64 / 1e9),
             facts: Facts::from(told),
@@ -277,10 +340,11 @@ impl From<&NumberedEvent> for Facts {
                     reason: told.lost.clone().and_then(|known| known.reason),
                 }
             }
-            Event::Lost { drive, why } => {
+            Event::Lost { drive, why, is_copied } => {
                 let why = match why {
                     Why::Failed => "failed",
                     Why::Silent => "silent",
+                    Why::ByHand if is_copied => "replaced",
                     Why::ByHand => "by-hand",
                 };
                 let known = told.lost.clone().unwrap_or_default();
@@ -319,8 +383,8 @@ impl From<&NumberedEvent> for Facts {
                 sectors: extent.sectors.get(),
                 promise: promise.name().to_owned(),
             },
-            Event::Array(ArrayEvent::Unlocated { stripe, first_sector }) => {
-                Self::Unlocated { stripe, first_sector }
+            Event::Array(ArrayEvent::Unlocated { stripe, first_sector, sectors }) => {
+                Self::Unlocated { stripe, first_sector, sectors }
             }
             Event::Array(ArrayEvent::RecordLost { drive, is_kept }) => {
                 Self::RecordLost { drive: number(drive), kept: is_kept }
@@ -332,7 +396,7 @@ impl From<&NumberedEvent> for Facts {
                 ArrayEvent::ScrubBegun(now)
                 | ArrayEvent::ScrubStopped(now)
                 | ArrayEvent::ScrubDone(now),
-            ) => Self::Scrub(ScrubJson::from(now)),
+            ) => Self::Scrub(ScrubJson::new(now, &told.found)),
             Event::Array(ArrayEvent::Failed { lost, survives }) => {
                 Self::Failed { lost: numbers(lost), survives }
             }
@@ -353,7 +417,7 @@ impl From<&NumberedEvent> for Facts {
                 let (drive, done_stripes) = (number(drive), front);
                 Self::Rebuild { drive, done_stripes, stripes, missed_regions: regions }
             }
-            Event::Array(ArrayEvent::RebuildDone { drive }) => {
+            Event::Array(ArrayEvent::RebuildDone { drive, is_copied: _ }) => {
                 Self::Rebuilt { drive: number(drive) }
             }
             Event::Array(ArrayEvent::CopyBegun(now) | ArrayEvent::CopyDone(now)) => {
@@ -391,6 +455,7 @@ impl EventJson {
     /// The same in a sentence.
     pub(crate) fn sentence(&self) -> String {
         let Self { event, at_seconds, .. } = self;
+        let is_planned = self.severity == Severity::Planned.name();
         match &self.facts {
             Facts::Standing { drive, .. } if event == "heard" => {
                 format!(
@@ -426,6 +491,11 @@ impl EventJson {
                     .map_or(String::new(), |member| format!(", {},", escaped(member)));
                 match (why.as_str(), reason) {
                     ("by-hand", _) => format!("drive {drive}{name} failed by an operator"),
+                    ("replaced", _) => {
+                        format!(
+                            "drive {drive}{name} gives its slot to the new drive that holds its copy"
+                        )
+                    }
                     (_, Some(reason)) => format!("drive {drive}{name} has failed: {reason}"),
                     (_, None) => format!("drive {drive}{name} has failed"),
                 }
@@ -462,10 +532,14 @@ impl EventJson {
                 let sectors = span(*sectors, *first_sector);
                 format!("{sectors} of drive {drive} {what}")
             }
-            Facts::Unlocated { stripe, first_sector } => format!(
+            Facts::Unlocated { stripe, first_sector, sectors: 0 | 1 } => format!(
                 "stripe {stripe} does not match at sector {first_sector}, and the wrong drive cannot be located: \
-                 nothing was \
-                 changed"
+                 nothing was changed"
+            ),
+            Facts::Unlocated { stripe, first_sector, sectors } => format!(
+                "{} of the drives, from stripe {stripe} on, do not match, and the wrong drive cannot be located: \
+                 nothing was changed",
+                span(*sectors, *first_sector)
             ),
             Facts::RecordLost { drive, kept: false } => {
                 format!("drive {drive} does not store the array's metadata, and was failed")
@@ -534,7 +608,10 @@ impl EventJson {
             }
             Facts::Rebuild { drive, missed_regions: Some(left), .. } => {
                 let left = words::counted(*left, "region");
-                format!("drive {drive} is back: partial resync of {left}")
+                match is_planned {
+                    true => format!("replacing drive {drive}: {left} to write to the new drive"),
+                    false => format!("drive {drive} is back: partial resync of {left}"),
+                }
             }
             Facts::Rebuild { drive, done_stripes, stripes, missed_regions: None } => {
                 format!("drive {drive} is rebuilding from stripe {done_stripes} of {stripes} on")
@@ -563,6 +640,9 @@ impl EventJson {
             }
             Facts::Released { drive, member } => {
                 format!("drive {drive}, {}, is closed: other programs can use it", escaped(member))
+            }
+            Facts::Rebuilt { drive } if is_planned => {
+                format!("drive {drive} is replaced: the new drive holds all of its data")
             }
             Facts::Rebuilt { drive } => format!("drive {drive} is rebuilt"),
             Facts::Silent { silent } => format!(
@@ -598,22 +678,6 @@ fn standing(event: &str) -> &str {
         "admitted-in-need" => "reinstated in need",
         other => other,
     }
-}
-
-/// `2026-11-26T17:26:03Z`.
-fn utc(time: SystemTime) -> String {
-    let seconds = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-    // Years begin in March here, so that a leap day is the last one: 400 of them have 146,097 days.
-    let days = seconds / 86_400 + 719_468;
-    let (cycle, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day_of_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let (month, is_next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    let year = 400 * cycle + year + is_next;
-    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-    format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
 fn number(drive: DriveIdx) -> u8 {

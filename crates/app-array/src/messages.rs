@@ -119,7 +119,8 @@ pub(crate) struct RebuildJson {
 
 impl RebuildJson {
     fn of(progress: RebuildProgress) -> Self {
-        let RebuildProgress { drive, front, mark, stripes, regions: missed_regions } = progress;
+        let RebuildProgress { drive, front, mark, stripes, regions: missed_regions, is_copied: _ } =
+            progress;
         let drive = drive.as_usize() as u8;
         Self { drive, done_stripes: front, recorded_stripes: mark, stripes, missed_regions }
     }
@@ -432,7 +433,7 @@ impl From<&Status> for StatusJson {
             journal: status.journal.map(JournalJson::of),
             damaged: status.damaged.into(),
             verify: status.verify.map(VerifyJson::from),
-            scrub: status.scrub.into(),
+            scrub: ScrubJson::from(&status.scrub),
             rebuild: status.rebuild.map(RebuildJson::of),
             copy: status.copy.map(|copy| CopyJson::of(copy, status.coming.clone())),
             rebuild_min_rate: status.rebuild_wish.rate_min.map(Bytes::get),

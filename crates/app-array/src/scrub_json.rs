@@ -1,7 +1,7 @@
 //! How far a scrub is, as JSON and as a sentence.
 
-use levelhead_array::{ScrubFound, ScrubProgress, ScrubState};
-use levelhead_host::words;
+use levelhead_array::{DriveFound, ScrubFound, ScrubProgress, ScrubState};
+use levelhead_host::{ScrubStatus, words};
 use levelhead_report::json;
 use serde::{Deserialize, Serialize};
 
@@ -20,11 +20,47 @@ pub(crate) struct ScrubJson {
     pub(crate) unrepaired: u64,
     /// Codewords.
     pub(crate) unlocated: u64,
+    /// The part of these that was found on each drive, of those on which something was.
+    #[serde(default)]
+    pub(crate) drives: Vec<DriveFoundJson>,
+    /// Runs of these that no event has reported.
+    #[serde(default)]
+    pub(crate) unreported: u64,
 }
 
-impl From<ScrubProgress> for ScrubJson {
-    fn from(progress: ScrubProgress) -> Self {
-        let ScrubProgress { state, to, stripes, found } = progress;
+/// See [`DriveFound`].
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(crate) struct DriveFoundJson {
+    pub(crate) drive: u8,
+    pub(crate) unreadable: u64,
+    pub(crate) wrong: u64,
+    pub(crate) unrepaired: u64,
+}
+
+impl DriveFoundJson {
+    fn of(found: &DriveFound) -> Self {
+        let DriveFound { drive, unreadable, wrong, unrepaired } = *found;
+        Self { drive: drive.as_usize() as u8, unreadable, wrong, unrepaired }
+    }
+
+    fn sentence(&self) -> String {
+        let Self { drive, unreadable, wrong, unrepaired } = self;
+        let counts = [(unreadable, "unreadable"), (wrong, "wrong"), (unrepaired, "not repaired")];
+        let counts = counts.into_iter().filter(|(count, _)| **count > 0);
+        let counts: Vec<String> = counts.map(|(count, what)| format!("{count} {what}")).collect();
+        format!("drive {drive}: {}", counts.join(", "))
+    }
+}
+
+impl From<&ScrubStatus> for ScrubJson {
+    fn from(ScrubStatus { progress, found }: &ScrubStatus) -> Self {
+        Self::new(*progress, found)
+    }
+}
+
+impl ScrubJson {
+    pub(crate) fn new(progress: ScrubProgress, found_on: &[DriveFound]) -> Self {
+        let ScrubProgress { state, to, stripes, found, unreported } = progress;
         let ScrubFound { unreadable, wrong, unrepaired, unlocated } = found;
         let state = match state {
             ScrubState::Idle => "idle",
@@ -32,20 +68,36 @@ impl From<ScrubProgress> for ScrubJson {
             ScrubState::Stopped => "stopped",
             ScrubState::Done => "done",
         };
-        let (state, scrubbed_stripes) = (state.to_owned(), to);
-        Self { state, scrubbed_stripes, stripes, unreadable, wrong, unrepaired, unlocated }
+        Self {
+            state: state.to_owned(),
+            scrubbed_stripes: to,
+            stripes,
+            unreadable,
+            wrong,
+            unrepaired,
+            unlocated,
+            drives: found_on.iter().map(DriveFoundJson::of).collect(),
+            unreported,
+        }
     }
-}
 
-impl ScrubJson {
     pub(crate) fn sentence(&self) -> String {
-        let Self { state, scrubbed_stripes, stripes, unreadable, wrong, unrepaired, unlocated } =
-            self;
+        let Self {
+            state,
+            scrubbed_stripes,
+            stripes,
+            unreadable,
+            wrong,
+            unrepaired,
+            unlocated,
+            drives,
+            unreported,
+        } = self;
         let far = format!("scrub: {state}, {scrubbed_stripes} of {stripes} stripes");
         if unreadable + wrong + unrepaired + unlocated == 0 {
             return format!("{far}; nothing was wrong");
         }
-        format!(
+        let mut sentence = format!(
             "{far}; repaired {} that could not be read and {wrong} that {} wrong, {unrepaired} could not be repaired; {} \
              not match and cannot be located",
             words::counted(*unreadable, "sector"),
@@ -54,7 +106,13 @@ impl ScrubJson {
                 1 => "1 codeword does".to_owned(),
                 _ => format!("{unlocated} codewords do"),
             }
-        )
+        );
+        drives.iter().for_each(|found| sentence.push_str(&format!("; {}", found.sentence())));
+        if *unreported > 0 {
+            let runs = words::counted(*unreported, "run");
+            sentence.push_str(&format!("; {runs} of sectors had no event of their own"));
+        }
+        sentence
     }
 }
 

@@ -224,7 +224,7 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
     let metrics = metrics.map_err(AppError::usage)?;
     let members: Vec<MemberSpec> = assembled.drives().into_iter().flatten().cloned().collect();
     let (uuid, devices) = (assembled.uuid().to_string(), Devices::of(&members));
-    let listening = events::listen(ask.on_event.clone(), &uuid, tell)?;
+    let listening = events::listen(ask.on_event.clone(), tell)?;
     // The first event comes before the first command.
     let (begun, pass_on) = (Mutex::new(Some(begun)), listening.on_event);
     let on_event = move |event: &NumberedEvent| {
@@ -282,7 +282,7 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
     running.stop();
     let stopped = handle.stop().map_err(|error| error.to_string());
     drop(metered);
-    listening.outbox.close();
+    listening.end.close();
     drop(watcher.join());
     controlled.end(stopped.clone());
     // A terminal that takes nothing is left behind.

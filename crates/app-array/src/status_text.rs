@@ -24,6 +24,9 @@ use levelhead_app::Show;
 /// Events that are shown.
 const EVENTS_SHOWN: usize = 5;
 
+/// A drive that held so many wrong sectors is to be replaced: ZFS takes as many checksum errors for too many.
+const WRONG_MANY: u64 = 10;
+
 /// How much is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
@@ -47,7 +50,12 @@ impl Show for Shown {
         let Self { status, health, array, detail } = self;
         let mut text = status.summary(health);
         text.push_str(&lines("next", &status.advice(array)));
-        text.push_str(&format!("\n{}{}", status.drive_table().to_text(), status.failures()));
+        text.push_str(&format!("\n{}", status.drive_table().to_text()));
+        text.push_str(&format!(
+            "errors since the array was started, {}\n{}",
+            ago(status.at_seconds),
+            status.failures()
+        ));
         if *detail == Detail::Verbose {
             text.push_str(&status.details());
         }
@@ -234,6 +242,11 @@ impl StatusJson {
                 }
                 _ => {}
             }
+            let wrong = drive.counted("wrong_sectors").unwrap_or(0);
+            if wrong >= WRONG_MANY && drive.state == "present" {
+                let wrong = words::counted(wrong, "wrong sector");
+                all.push(format!("replace drive {number}, which held {wrong}: {replace}"));
+            }
             if let Some(why) = &drive.refusal {
                 all.push(format!("repair what drive {number} is on: {why}"));
             }
@@ -249,7 +262,8 @@ impl StatusJson {
 
     fn drive_table(&self) -> Table {
         let left = ["drive", "state", "member"].map(Column::left);
-        let right = ["bad sectors", "failed commands", "queue", "median ms"].map(Column::right);
+        let right = ["read errors", "write errors", "wrong sectors", "queue", "median ms"]
+            .map(Column::right);
         let mut table = Table::new(left.into_iter().chain(right));
         for drive in &self.drives {
             let count = |name| drive.counted(name).unwrap_or(0).to_string();
@@ -257,8 +271,9 @@ impl StatusJson {
                 drive.drive.to_string(),
                 drive.standing(),
                 drive.member.clone().unwrap_or_else(|| "-".to_owned()),
-                count("damaged_sectors"),
-                count("gone_commands"),
+                count("read_errors"),
+                count("write_errors"),
+                count("wrong_sectors"),
                 drive.queue.to_string(),
                 format!("{:.1}", drive.median_ms),
             ]);
@@ -315,6 +330,15 @@ fn about(seconds: f64) -> String {
     }
 }
 
+fn ago(seconds: f64) -> String {
+    match seconds as u64 {
+        0..60 => "less than a minute ago".to_owned(),
+        seconds @ 60..7_200 => format!("{} min ago", seconds / 60),
+        seconds @ 7_200..172_800 => format!("{} h ago", seconds / 3_600),
+        seconds => format!("{} days ago", seconds / 86_400),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -329,5 +353,7 @@ mod tests {
         let minutes = ["less than a minute left", "about 1 min left", "about 120 min left"];
         assert_eq!(texts[..3], minutes);
         assert_eq!(texts[3], "about 2 h left");
+        let texts = [59.9, 60.0, 7_200.0, 200_000.0].map(ago);
+        assert_eq!(texts, ["less than a minute ago", "1 min ago", "2 h ago", "2 days ago"]);
     }
 }

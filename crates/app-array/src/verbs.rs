@@ -225,7 +225,7 @@ impl Verb {
                     ScrubWhat::Status => Ok(engine.scrub()),
                 });
                 let scrub = scrub.map_err(|error: HostError| error.to_string())?;
-                return Ok(Some(Answer::Scrub(ScrubJson::from(scrub))));
+                return Ok(Some(Answer::Scrub(ScrubJson::from(&scrub))));
             }
             Self::Events { after, follow: _ } => {
                 let since = array

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!   survey, zpool, smartctl (children) --> [ keeper: groups, samples, audits ] --> lines
-//!   stat (our own, never waits) ---------->      |          |         `---------> program of an event (one child)
+//!   stat (our own, never waits) ---------->      |          |         `---------> program of an event (a thread: one child)
 //!                                            writer      board <-- scrapes (threads of the server)
 //!                                          (a thread: state, record)
 //! ```
 //!
 //! One thread samples and decides. What may hang is asked by children that it looks at between samples and never waits for; what may
 //! hang in being written is written by a thread that is waited for [`FAREWELL`] at most; a scrape is answered from what the last
-//! sample has left.
+//! sample has left. At its end a watch waits for programs of events for a few seconds at most.
 //!
 //! - WT1. Samples are due every `every`, whatever hangs: only `stat` is read on their path.
 //! - WT2. Nothing is written but the state, and the record where one is wanted; drives are changed by [`fix()`] alone.
@@ -24,10 +24,10 @@ mod board;
 mod files;
 mod finder;
 mod fix;
+mod hook;
 mod keeper;
 mod metrics;
 mod once;
-mod programs;
 mod said;
 #[cfg(test)]
 mod tests;
@@ -37,6 +37,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use levelhead_metrics::{Address, Server};
@@ -49,8 +50,8 @@ pub use said::{Begun, GroupLine, Said};
 
 use board::Board;
 use keeper::Keeper;
-use levelhead_app::{AppError, Stop, on_event};
-use programs::Programs;
+use levelhead_app::on_event::{self, Hook};
+use levelhead_app::{AppError, Stop};
 use writer::Writer;
 
 /// Bounds of the time between two samples: what hangs is said after 30 s, and takes two of them.
@@ -136,9 +137,11 @@ pub fn watch(ask: &Ask, stop: &Stop, hear: &mut Hear<'_>) -> Result<(), AppError
         metrics: server.as_ref().map(|it| it.address().to_string()),
         every: ask.every,
     };
+    let (hook, troubles) = start_hook(ask.on_event.clone())?;
     let mut run = Run {
         keeper: Keeper::new(&ask.host, groups, state.saved),
-        programs: Programs::new(ask.on_event.clone()),
+        hook,
+        troubles,
         writer: Writer::start(ask.state.clone(), ask.record.clone())?,
         board,
         told: BTreeMap::new(),
@@ -150,8 +153,21 @@ pub fn watch(ask: &Ask, stop: &Stop, hear: &mut Hear<'_>) -> Result<(), AppError
     run.go(ask.every, stop, &mut |said| hear(said), first);
     drop(server);
     run.writer.put_state(run.keeper.watch.save().encode());
+    if let Some(hook) = &run.hook {
+        hook.close();
+    }
+    // Whoever hears nothing any more has ended the watch.
+    let _is_heard = run.troubles.try_iter().try_for_each(|it| hear(Said::Note(it)));
     let left = run.writer.end(Instant::now() + FAREWELL);
     left.map_or(Ok(()), |trouble| Err(AppError::trouble(trouble)))
+}
+
+/// The program of an event, where there is one, and what goes wrong with it.
+fn start_hook(program: Option<PathBuf>) -> Result<(Option<Hook>, Receiver<String>), AppError> {
+    let (sender, troubles) = channel();
+    let tell = Box::new(move |trouble: &str| drop(sender.send(trouble.to_owned())));
+    let hook = program.map(|program| Hook::start(program, tell)).transpose()?;
+    Ok((hook, troubles))
 }
 
 /// Unix seconds.
@@ -162,7 +178,9 @@ fn unix_now() -> i64 {
 
 struct Run {
     keeper: Keeper,
-    programs: Programs,
+    hook: Option<Hook>,
+    /// What went wrong with its program.
+    troubles: Receiver<String>,
     writer: Writer,
     board: Board,
     /// Of each drive the findings that were said.
@@ -194,8 +212,7 @@ impl Run {
             if said.into_iter().any(|said| hear(said).is_break()) {
                 return;
             }
-            let is_waiting = self.keeper.is_waiting() || self.programs.is_waiting();
-            stop.wait_until(if is_waiting { next.min(now + LOOK) } else { next });
+            stop.wait_until(if self.keeper.is_waiting() { next.min(now + LOOK) } else { next });
         }
     }
 
@@ -223,7 +240,7 @@ impl Run {
             said.extend(audits.iter().filter_map(|it| self.news_of(it)));
             self.board.put_audits(audits);
         }
-        said.extend(self.programs.advance(Instant::now()).map(Said::Note));
+        said.extend(self.troubles.try_iter().map(Said::Note));
         said
     }
 
@@ -241,7 +258,9 @@ impl Run {
     fn sample(&mut self, now: i64) -> Vec<Said> {
         let mut said = Vec::new();
         for event in self.keeper.sample(now) {
-            said.extend(self.programs.put(&event).map(Said::Note));
+            if let Some(hook) = self.hook.as_ref().filter(|_| event.is_of_verdict()) {
+                hook.put(hook::facts(&event));
+            }
             said.push(Said::Event(event));
         }
         let watch = &self.keeper.watch;

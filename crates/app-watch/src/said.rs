@@ -7,7 +7,7 @@ use levelhead_fleet::watch::{DriveVerdict, Event, State};
 use levelhead_host::words;
 use serde::Serialize;
 
-use super::DriveAudit;
+use super::{DriveAudit, hook};
 use levelhead_app::Show;
 
 /// One thing that is said.
@@ -75,6 +75,12 @@ pub(super) struct GroupJson<'a> {
 pub(super) struct VerdictJson<'a> {
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    severity: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<i64>,
     group: &'a str,
     drive: &'a str,
@@ -135,6 +141,9 @@ pub(super) fn verdict_json<'a>(
     };
     VerdictJson {
         kind: "verdict",
+        event: event.map(|it| it.now.state.name()),
+        severity: event.map(|it| hook::severity(it).name()),
+        time: event.map(hook::time),
         at: event.map(|it| it.at),
         group: &verdict.group,
         drive: &verdict.key,

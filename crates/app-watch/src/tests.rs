@@ -82,9 +82,11 @@ impl Made {
 
     fn run(&self, record: Option<PathBuf>, on_event: Option<PathBuf>, saved: Saved) -> Run {
         let state = self.dir.path().join("state");
+        let (hook, troubles) = start_hook(on_event).unwrap();
         let mut run = Run {
             keeper: Keeper::new(&self.host(), None, saved),
-            programs: Programs::new(on_event),
+            hook,
+            troubles,
             writer: Writer::start(state, record).unwrap(),
             board: Board::new(EVERY_MAX),
             told: BTreeMap::new(),
@@ -215,37 +217,81 @@ fn perseus_c_by_its_counters_twice_a_window_is_judged_as_by_its_record() {
 }
 
 #[test]
-fn each_event_runs_the_program_once_and_one_that_never_ends_holds_nothing_up() {
+fn each_event_runs_the_program_once_with_the_facts_of_a_watch() {
     let mut made = Made::new(6);
     let (program, out) = (made.dir.path().join("note"), made.dir.path().join("out"));
+    let names =
+        "$LEVELHEAD_EVENT $LEVELHEAD_SEVERITY $LEVELHEAD_GROUP $LEVELHEAD_DEVICE $LEVELHEAD_BEFORE";
     let script = format!(
-        "#!/bin/sh\necho \"$LEVELHEAD_GROUP $LEVELHEAD_DEVICE $LEVELHEAD_BEFORE $LEVELHEAD_STATE\" >> {}\n\
-         [ $LEVELHEAD_DEVICE = sd0x ] && exec sleep 1000\nexit 0\n",
+        "#!/bin/sh\nexec >> {}\necho \"$LEVELHEAD_AT|$LEVELHEAD_SENTENCE|$LEVELHEAD_DRIVE|{names}\"\ncat\n",
         out.display()
     );
     fs::write(&program, script).unwrap();
     fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
     let mut run = made.run(None, Some(program), Saved::default());
     run.sample(BEGIN);
-    for window in 0..14 {
-        busy(&mut made, &mut run, BEGIN + window * 300, 1.0);
-    }
-    let begun = Instant::now();
-    let (mut now, mut notes) = (begun, Vec::new());
-    while run.programs.is_waiting() {
-        // The time that it has is over for the first one at once.
-        notes.extend(run.programs.advance(now));
-        if fs::read_to_string(&out).is_ok() {
-            now = begun + Duration::from_secs(31);
+    let mut events = Vec::new();
+    for window in 0..40 {
+        let ratio = if window < 14 { 1.0 } else { 4.0 };
+        for said in busy(&mut made, &mut run, BEGIN + window * 300, ratio) {
+            if let Said::Event(event) = said
+                && event.is_of_verdict()
+            {
+                events.push(event);
+            }
         }
-        if notes.len() == 1 && run.programs.running_is_killed() {
-            // It is killed and has to be seen to have ended.
-            notes.extend(run.programs.advance(now));
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60), "{notes:?}");
-        std::thread::sleep(Duration::from_millis(5));
     }
-    assert!(notes[0].ends_with("it did not end within 30 s"), "{notes:?}");
+    run.hook.as_ref().unwrap().close();
+    assert_eq!(run.troubles.try_iter().collect::<Vec<_>>(), Vec::<String>::new());
+    let text = fs::read_to_string(&out).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let (first, last) = (events.first().unwrap(), events.last().unwrap());
+    assert_eq!(lines.len(), 2 * events.len(), "{text}");
+    assert_eq!((first.now.state.name(), last.now.state.name()), ("fine", "slow"));
+    for (event, lines) in events.iter().zip(lines.chunks(2)) {
+        let verdict = &event.now;
+        let severity = if verdict.state == State::Slow { "degraded" } else { "info" };
+        let (at, state) = (hook::time(event), verdict.state.name());
+        let expected = format!(
+            "{at}|{verdict}|{}|{state} {severity} {} {} {}",
+            verdict.key,
+            verdict.group,
+            verdict.device,
+            event.before.name()
+        );
+        assert_eq!(lines[0], expected);
+        let json: serde_json::Value = serde_json::from_str(lines[1]).unwrap();
+        let fields =
+            ["event", "severity", "time", "drive"].map(|name| json[name].as_str().unwrap());
+        assert_eq!(fields, [state, severity, &at, &verdict.key]);
+    }
+}
+
+#[test]
+fn severity_is_that_of_the_state_and_a_drive_that_is_fine_again_has_recovered() {
+    use levelhead_fleet::watch::Why;
+    let mut made = Made::new(6);
+    let mut run = made.run(None, None, Saved::default());
+    run.sample(BEGIN);
+    let said = (0..14).flat_map(|window| busy(&mut made, &mut run, BEGIN + window * 300, 1.0));
+    let event = said.into_iter().find_map(|said| match said {
+        Said::Event(event) => Some(event),
+        _ => None,
+    });
+    let mut event = event.unwrap();
+    let unknown = State::CannotTell(Why::Idle);
+    for (before, now, expected) in [
+        (unknown, State::Fine, "info"),
+        (State::Fine, State::Suspect, "info"),
+        (State::Suspect, State::Slow, "degraded"),
+        (State::Slow, State::Hung, "degraded"),
+        (State::Hung, State::Fine, "recovered"),
+        (State::Slow, unknown, "info"),
+        (State::Fine, State::HostWide, "info"),
+    ] {
+        (event.before, event.now.state) = (before, now);
+        assert_eq!(hook::severity(&event).name(), expected, "{before:?} to {now:?}");
+    }
 }
 
 /// As where a file of md's waits for a lock: what the survey has said by then is there, and everything else goes on.

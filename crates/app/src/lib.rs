@@ -14,12 +14,14 @@ mod progress;
 mod show;
 mod stop;
 pub mod threads;
+mod utc;
 
 pub use error::AppError;
 pub use listen::{EXPORTS_MAX, ExportName, Exported, Listen, TlsFiles};
 pub use progress::{NoProgress, Progress, Task};
 pub use show::Show;
 pub use stop::Stop;
+pub use utc::utc;
 
 /// The program's version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

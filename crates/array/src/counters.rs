@@ -97,6 +97,9 @@ counters! {
     unknown_sectors, "sectors", "Sectors that reads without retries did not return.";
     damaged_sectors, "sectors", "Sectors that the drive could not read or write, retries included.";
     refused_commands, "commands", "Commands refused by the host for lack of resources, and sent again.";
+    read_errors, "errors", "Sectors that reads with retries did not return, and reads that returned only an error.";
+    write_errors, "errors", "Sectors that writes did not store, and writes and flushes that returned only an error.";
+    wrong_sectors, "sectors", "Sectors that held other data than was written, found by scrubs and verified writes.";
     gone_commands, "commands", "Commands that the drive completed with an error and nothing else.";
     busy, "nanoseconds", "Time with at least one command inside the drive.";
     inside, "nanoseconds", "Sum of the times that commands have spent inside the drive.";

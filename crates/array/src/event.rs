@@ -21,6 +21,8 @@ pub enum Event {
         drive: DriveIdx,
         /// Why the array does without it.
         why: Why,
+        /// Whether a new drive that holds a copy of it is about to have its place: nothing is wrong with either.
+        is_copied: bool,
     },
     /// The drive is closed: the array does not use it any more, and it has completed its last command. The runtime that
     /// has closed it tells this, never the array.
@@ -104,12 +106,14 @@ pub enum ArrayEvent {
         /// Whether the array goes on with the drive because it cannot do without. That is told once.
         is_kept: bool,
     },
-    /// What the drives hold of a codeword does not match, and it cannot be told which of them is wrong.
+    /// What the drives hold of codewords that adjoin does not match, and it cannot be told which of them is wrong.
     Unlocated {
-        /// Its stripe.
+        /// The stripe of the first.
         stripe: u64,
         /// Its first sector on a drive, as the layout counts them.
         first_sector: u64,
+        /// Sectors that all of them have on each drive.
+        sectors: u64,
     },
     /// A drive failed too many reads lately.
     ReadErrors {
@@ -134,6 +138,8 @@ pub enum ArrayEvent {
     RebuildDone {
         /// Which.
         drive: DriveIdx,
+        /// Whether it had been given a copy of the one that it replaces.
+        is_copied: bool,
     },
     /// A new drive is given a copy of one that is there.
     CopyBegun(CopyProgress),

@@ -69,8 +69,8 @@ pub use action::{Action, Answer, Cost, Deliver, Segments, SubId, Submit, Sums};
 pub use background::budget::Budget;
 pub use background::places::NotReplaced;
 pub use background::progress::{
-    Blame, CopyEnd, CopyProgress, Fault, RebuildProgress, Resync, ResyncProgress, ScrubFound,
-    ScrubProgress, ScrubState,
+    Blame, CopyEnd, CopyProgress, DriveFound, Fault, RebuildProgress, Resync, ResyncProgress,
+    ScrubFound, ScrubProgress, ScrubState,
 };
 pub use counters::{Counter, Counters, DriveCounters};
 pub use drives::detect::{self, DriveEvent, EventKind, Figures, Refusal};
@@ -558,6 +558,7 @@ impl Array {
         let recorded = self.recorded_why(drive, why);
         self.core.unnamed = self.core.unnamed.without(DriveSet::EMPTY.with(drive));
         self.note_copied_lost(drive);
+        self.rebuild.forget_copied(drive);
         self.core.valid[drive.as_usize()] = 0;
         self.core.missed.end_return(drive);
         self.core.nearly_present = self.core.nearly_present.without(DriveSet::EMPTY.with(drive));
@@ -579,7 +580,8 @@ impl Array {
         self.forget_written(now, drive);
         self.forget_records(drive);
         self.core.promises.forget_reads(drive);
-        self.core.actions.push_back(Action::Event(Event::Lost { drive, why }));
+        let is_copied = self.has_made_way(drive);
+        self.core.actions.push_back(Action::Event(Event::Lost { drive, why, is_copied }));
         let (lost, spec) = (self.core.drives.lost(), *self.core.layout.spec());
         if self.core.has_failed() && survived {
             self.tell(ArrayEvent::Failed { lost, survives: spec.redundant() });

@@ -445,7 +445,7 @@ impl Engine {
     /// Puts an event into the log, with what this machine knows of it, and passes it on.
     fn tell(&mut self, event: Event) {
         let lost = match event {
-            Event::Lost { drive, why } => Some(self.note_lost(drive, why)),
+            Event::Lost { drive, why, is_copied: _ } => Some(self.note_lost(drive, why)),
             // It comes right after the new drive was dismissed.
             Event::Array(ArrayEvent::CopyStopped { .. }) => {
                 self.dismissed.take().map(|mut seat| {
@@ -465,7 +465,15 @@ impl Engine {
 
     /// The same where it is known what this machine knows of it.
     fn tell_of(&mut self, event: Event, lost: Option<LostMember>) {
-        let numbered = self.parts.log.push(self.now(), SystemTime::now(), event, lost);
+        let found = match event {
+            Event::Array(
+                ArrayEvent::ScrubBegun(_) | ArrayEvent::ScrubStopped(_) | ArrayEvent::ScrubDone(_),
+            ) => self.parts.array.found_on().collect(),
+            Event::Standing(_) | Event::Lost { .. } | Event::Released { .. } | Event::Array(_) => {
+                Vec::new()
+            }
+        };
+        let numbered = self.parts.log.push(self.now(), SystemTime::now(), event, lost, found);
         (self.parts.on_event)(&numbered);
     }
 

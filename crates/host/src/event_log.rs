@@ -15,7 +15,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use levelhead_array::Event;
+use levelhead_array::superblock::Uuid;
+use levelhead_array::{DriveFound, Event};
 use levelhead_units::{Instant, Nanos};
 
 use crate::error::{HostError, fail};
@@ -26,6 +27,8 @@ pub const EVENTS_MAX: usize = 64;
 /// Something that happened to an array or to one of its drives, and its number since the array was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumberedEvent {
+    /// The array.
+    pub array: Uuid,
     /// 1 for the first.
     pub number: u64,
     /// Since the array was started.
@@ -37,6 +40,8 @@ pub struct NumberedEvent {
     /// What this machine knows of a drive that was lost, of one that is silent and whose commands are refused or whose last one
     /// failed, or of a new one that is not to have its place; nothing of other events.
     pub lost: Option<LostMember>,
+    /// What an event of a scrub has found, drive by drive; nothing of other events.
+    pub found: Vec<DriveFound>,
 }
 
 /// A drive that the array does without from now on, or for as long as it is silent.
@@ -62,6 +67,7 @@ pub struct EventsSince {
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct EventLog {
+    array: Uuid,
     kept: Mutex<Kept>,
     changed: Condvar,
 }
@@ -77,6 +83,11 @@ struct Kept {
 }
 
 impl EventLog {
+    /// The log of this array.
+    pub(crate) fn new(array: Uuid) -> Self {
+        Self { array, ..Self::default() }
+    }
+
     /// One more event.
     pub(crate) fn push(
         &self,
@@ -84,12 +95,14 @@ impl EventLog {
         time: SystemTime,
         event: Event,
         lost: Option<LostMember>,
+        found: Vec<DriveFound>,
     ) -> NumberedEvent {
         let mut kept = self.lock();
         assert!(!kept.has_ended, "G3");
         kept.last += 1;
         *kept.counts.entry(event.name()).or_default() += 1;
-        let numbered = NumberedEvent { number: kept.last, at, time, event, lost };
+        let numbered =
+            NumberedEvent { array: self.array, number: kept.last, at, time, event, lost, found };
         if kept.events.len() == EVENTS_MAX {
             kept.events.pop_front();
         }
@@ -156,7 +169,7 @@ mod tests {
 
     fn push(log: &EventLog, at: u64) {
         let event = Event::Array(ArrayEvent::ResyncDone);
-        log.push(Instant::from_nanos(at), SystemTime::UNIX_EPOCH, event, None);
+        log.push(Instant::from_nanos(at), SystemTime::UNIX_EPOCH, event, None, Vec::new());
     }
 
     fn numbers(since: &EventsSince) -> Vec<u64> {

@@ -112,7 +112,7 @@ pub use retry_tables::{load_retry_table, read_faults};
 pub use select::{Defect, LeftOut};
 pub use service::{ArrayHandle, Asked, PIECE_MAX, ServeOptions};
 pub use starting::{AssembleOptions, Which};
-pub use status::{ArrayState, Damaged, DriveState, DriveStatus, FoundRange, Status};
+pub use status::{ArrayState, Damaged, DriveState, DriveStatus, FoundRange, ScrubStatus, Status};
 pub use survey::{FoundArray, FoundDrive, FoundState, Survey, survey};
 pub use wakes::WakeProbe;
 pub use walk::{Walked, walk};

@@ -255,13 +255,24 @@ impl Work {
             Command::Flush => counters.flushes += 1,
             Command::Trim { .. } => counters.trims += 1,
         }
+        let errors = match command {
+            Command::Read { .. } => &mut counters.read_errors,
+            Command::Write { .. }
+            | Command::WriteZeroes { .. }
+            | Command::Flush
+            | Command::Trim { .. } => &mut counters.write_errors,
+        };
         match outcome {
             Outcome::Done { unknown, damaged } => {
                 counters.unknown_sectors += unknown.len() as u64;
                 counters.damaged_sectors += damaged.len() as u64;
+                *errors += damaged.len() as u64;
             }
             Outcome::Refused | Outcome::Unreachable => counters.refused_commands += 1,
-            Outcome::Gone => counters.gone_commands += 1,
+            Outcome::Gone => {
+                counters.gone_commands += 1;
+                *errors += 1;
+            }
         }
     }
 
@@ -359,6 +370,9 @@ mod tests {
             unknown_sectors: 1,
             damaged_sectors: 1,
             refused_commands: 1,
+            read_errors: 1,
+            write_errors: 1,
+            wrong_sectors: 0,
             gone_commands: 1,
             busy: 90 + 2,
             inside: 10 + 2 * 30 + 50 + 2,

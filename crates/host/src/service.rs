@@ -144,7 +144,7 @@ impl Assembled {
         let returning = back.collect::<Result<Vec<Comeback>, HostError>>()?;
         let (inputs, inbox) = inbox::open(bell);
         let buffers = Buffers::new(options.arithmetic.choices);
-        let log = Arc::new(EventLog::default());
+        let log = Arc::new(EventLog::new(array.uuid().expect("a server keeps books")));
         let time = ServerTime::new(clock);
         let stamps = time.stamps();
         let mut parts = Parts {
@@ -637,7 +637,7 @@ mod tests {
             name: Some(name.display().to_string()),
             reason: Some("it has completed no command for 2 s".to_owned()),
         };
-        let event = Event::Lost { drive: DriveIdx::new(1), why: Why::Silent };
+        let event = Event::Lost { drive: DriveIdx::new(1), why: Why::Silent, is_copied: false };
         assert_eq!(losses(&told), [(event, lost)]);
         // The drive itself is still held: its command may yet come back.
         let left = ["0.img", "2.img"].map(|name| folder.path().join(name).display().to_string());
@@ -695,6 +695,7 @@ mod tests {
         let [(event, LostMember { reason: None, .. })] = &losses(&told)[..] else {
             panic!("{told:?}")
         };
-        assert_eq!(*event, Event::Lost { drive: DriveIdx::new(1), why: Why::ByHand });
+        let (drive, why) = (DriveIdx::new(1), Why::ByHand);
+        assert_eq!(*event, Event::Lost { drive, why, is_copied: false });
     }
 }

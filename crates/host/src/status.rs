@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use levelhead_array::ScrubProgress;
 use levelhead_array::damaged::DamagedRange;
 use levelhead_array::superblock::Uuid;
 use levelhead_array::tau::DriveView;
 use levelhead_array::{
-    CopyProgress, Counters, DamagedSummary, DriveCounters, Figures, JournalStatus, Policy, Promise,
-    RebuildProgress, RebuildWish, Resync, Spec, VerifyStatus,
+    CopyProgress, Counters, DamagedSummary, DriveCounters, DriveFound, Figures, JournalStatus,
+    Policy, Promise, RebuildProgress, RebuildWish, Resync, ScrubProgress, Spec, VerifyStatus,
 };
 use levelhead_block::Health;
 use levelhead_erasure::Measured;
@@ -41,7 +40,7 @@ pub struct Status {
     /// How the verification of writes stands, if they are read back.
     pub verify: Option<VerifyStatus>,
     /// How far a scrub is.
-    pub scrub: ScrubProgress,
+    pub scrub: ScrubStatus,
     /// Its drives, in order.
     pub drives: Vec<DriveStatus>,
     /// How far a drive is filled that has come into the place of a lost one.
@@ -76,6 +75,15 @@ pub struct Status {
     pub event_counts: BTreeMap<&'static str, u64>,
     /// When this was so, since it was started.
     pub at: Instant,
+}
+
+/// How far a scrub is, and what it has found.
+#[derive(Clone, Debug)]
+pub struct ScrubStatus {
+    /// How far it is, and what it has found on all drives.
+    pub progress: ScrubProgress,
+    /// What was found drive by drive, of those on which something was.
+    pub found: Vec<DriveFound>,
 }
 
 /// The damaged sectors of a running array.

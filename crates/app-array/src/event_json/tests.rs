@@ -1,6 +1,9 @@
-use std::time::Duration;
+use std::time::SystemTime;
 
-use levelhead_array::{DriveEvent, Flaw, Promise, ResyncProgress, ScrubProgress, ScrubState};
+use levelhead_array::superblock::Uuid;
+use levelhead_array::{
+    DriveEvent, DriveFound, Flaw, Promise, ResyncProgress, ScrubProgress, ScrubState,
+};
 use levelhead_host::LostMember;
 use levelhead_units::{Extent, Instant, Lba, Sectors};
 use serde_json::{Value, json};
@@ -9,7 +12,15 @@ use super::*;
 
 fn told(event: Event, lost: Option<LostMember>) -> NumberedEvent {
     let (at, time) = (Instant::from_nanos(1_234_567_890), SystemTime::UNIX_EPOCH);
-    NumberedEvent { number: 7, at, time, event, lost }
+    let found = match event {
+        Event::Array(ArrayEvent::ScrubDone(_)) => vec![
+            DriveFound { drive: DriveIdx::new(1), unreadable: 0, wrong: 2, unrepaired: 0 },
+            DriveFound { drive: DriveIdx::new(2), unreadable: 1, wrong: 0, unrepaired: 3 },
+        ],
+        _ => Vec::new(),
+    };
+    let array = Uuid([0xab; 16]);
+    NumberedEvent { array, number: 7, at, time, event, lost, found }
 }
 
 /// Every shape of an event, its priority, its own fields, and its sentence.
@@ -26,7 +37,7 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
         |kind, figures| Event::Standing(DriveEvent { at: Instant::ZERO, drive, kind, figures });
     let lost = |why, reason: Option<&str>| {
         let (name, reason) = (Some("d2.img".to_owned()), reason.map(str::to_owned));
-        told(Event::Lost { drive, why }, Some(LostMember { name, reason }))
+        told(Event::Lost { drive, why, is_copied: false }, Some(LostMember { name, reason }))
     };
     let stopped = |why, reason: Option<&str>| {
         let (name, reason) = (Some("d2.img".to_owned()), reason.map(str::to_owned));
@@ -35,12 +46,15 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
     };
     let array = |event| told(Event::Array(event), None);
     let progress = ResyncProgress { synced: 10, stripes: 30 };
-    let rebuild = RebuildProgress { drive, front: 10, mark: 5, stripes: 30, regions: None };
+    let rebuild =
+        RebuildProgress { drive, front: 10, mark: 5, stripes: 30, regions: None, is_copied: false };
+    let copied = RebuildProgress { regions: Some(0), is_copied: true, ..rebuild };
     let assembled =
         |absent, forced, unsynced| array(ArrayEvent::Assembled { absent, forced, unsynced });
     let none = DriveSet::EMPTY;
     let found = ScrubFound { unreadable: 1, wrong: 2, unrepaired: 3, unlocated: 4 };
-    let scrub = ScrubProgress { state: ScrubState::Done, to: 30, stripes: 30, found };
+    let scrub =
+        ScrubProgress { state: ScrubState::Done, to: 30, stripes: 30, found, unreported: 5 };
     let extent = Extent::new(Lba::new(1_000), Sectors::new(3));
     use Priority::{Error, Info, Notice, Warning};
     vec![
@@ -163,10 +177,17 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
             "3 sectors from 1000 on of drive 2 were not stored, and were repaired",
         ),
         (
-            array(ArrayEvent::Unlocated { stripe: 7, first_sector: 112 }),
+            array(ArrayEvent::Unlocated { stripe: 7, first_sector: 112, sectors: 1 }),
             Error,
-            json!({ "stripe": 7, "first_sector": 112 }),
+            json!({ "stripe": 7, "first_sector": 112, "sectors": 1 }),
             "stripe 7 does not match at sector 112, and the wrong drive cannot be located: nothing was changed",
+        ),
+        (
+            array(ArrayEvent::Unlocated { stripe: 7, first_sector: 112, sectors: 40 }),
+            Error,
+            json!({ "stripe": 7, "first_sector": 112, "sectors": 40 }),
+            "40 sectors from 112 on of the drives, from stripe 7 on, do not match, and the wrong drive cannot be \
+             located: nothing was changed",
         ),
         (
             array(ArrayEvent::RecordLost { drive, is_kept: true }),
@@ -190,20 +211,25 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
             array(ArrayEvent::ScrubDone(scrub)),
             Warning,
             json!({ "state": "done", "scrubbed_stripes": 30, "stripes": 30, "unreadable": 1,
-                    "wrong": 2, "unrepaired": 3, "unlocated": 4 }),
+                    "wrong": 2, "unrepaired": 3, "unlocated": 4, "unreported": 5, "drives": [
+                        { "drive": 1, "unreadable": 0, "wrong": 2, "unrepaired": 0 },
+                        { "drive": 2, "unreadable": 1, "wrong": 0, "unrepaired": 3 },
+                    ] }),
             "scrub: done, 30 of 30 stripes; repaired 1 sector that could not be read and 2 that \
-             were wrong, 3 could not be repaired; 4 codewords do not match and cannot be located",
+             were wrong, 3 could not be repaired; 4 codewords do not match and cannot be located; \
+             drive 1: 2 wrong; drive 2: 1 unreadable, 3 not repaired; 5 runs of sectors had no event of their own",
         ),
         (
             array(ArrayEvent::ScrubBegun(ScrubProgress {
                 state: ScrubState::Running,
                 to: 0,
                 found: ScrubFound::default(),
+                unreported: 0,
                 ..scrub
             })),
             Info,
             json!({ "state": "running", "scrubbed_stripes": 0, "stripes": 30, "unreadable": 0,
-                    "wrong": 0, "unrepaired": 0, "unlocated": 0 }),
+                    "wrong": 0, "unrepaired": 0, "unlocated": 0, "unreported": 0, "drives": [] }),
             "scrub: running, 0 of 30 stripes; nothing was wrong",
         ),
         (
@@ -264,10 +290,37 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
             "drive 2 failed again: 10 of 30 stripes were rebuilt",
         ),
         (
-            array(ArrayEvent::RebuildDone { drive }),
+            array(ArrayEvent::RebuildDone { drive, is_copied: false }),
             Notice,
             json!({ "drive": 2 }),
             "drive 2 is rebuilt",
+        ),
+        (
+            array(ArrayEvent::RebuildBegun(copied)),
+            Notice,
+            json!({ "drive": 2, "done_stripes": 10, "stripes": 30, "missed_regions": 0 }),
+            "replacing drive 2: 0 regions to write to the new drive",
+        ),
+        (
+            array(ArrayEvent::RebuildBegun(RebuildProgress { is_copied: false, ..copied })),
+            Notice,
+            json!({ "drive": 2, "done_stripes": 10, "stripes": 30, "missed_regions": 0 }),
+            "drive 2 is back: partial resync of 0 regions",
+        ),
+        (
+            array(ArrayEvent::RebuildDone { drive, is_copied: true }),
+            Notice,
+            json!({ "drive": 2 }),
+            "drive 2 is replaced: the new drive holds all of its data",
+        ),
+        (
+            told(
+                Event::Lost { drive, why: Why::ByHand, is_copied: true },
+                Some(LostMember { name: Some("d2.img".to_owned()), reason: None }),
+            ),
+            Notice,
+            json!({ "drive": 2, "why": "replaced", "member": "d2.img", "reason": null }),
+            "drive 2, d2.img, gives its slot to the new drive that holds its copy",
         ),
         (
             array(ArrayEvent::CopyBegun(CopyProgress { drive, left: 9, regions: 9 })),
@@ -330,23 +383,95 @@ fn every_event_has_its_fields_its_sentence_and_its_priority() {
         let event = EventJson::from(&told);
         assert_eq!(event.sentence(), sentence);
         let (name, time) = (told.event.name(), "1970-01-01T00:00:00Z");
-        let mut expected = json!({ "number": 7, "event": name, "time": time, "at_seconds": 1.235 });
+        let severity = severity(told.event).name();
+        let mut expected = json!({
+            "number": 7, "event": name, "severity": severity, "array": Uuid([0xab; 16]).to_string(),
+            "time": time, "at_seconds": 1.235
+        });
         expected.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
         assert_eq!(serde_json::to_value(&event).unwrap(), expected);
     }
 }
 
+/// An alert that wakes somebody up does not do so for what an operator asked for.
 #[test]
-fn times_are_those_of_the_calendar() {
-    for (seconds, expected) in [
-        (951_782_399, "2000-02-28T23:59:59Z"),
-        (951_782_400, "2000-02-29T00:00:00Z"),
-        (951_868_800, "2000-03-01T00:00:00Z"),
-        (1_735_689_599, "2024-12-31T23:59:59Z"),
-        (4_107_542_400, "2100-03-01T00:00:00Z"),
-    ] {
-        assert_eq!(utc(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)), expected);
+fn severity_distinguishes_what_was_asked_for_from_what_failed() {
+    let drive = DriveIdx::new(2);
+    let standing = |kind| {
+        let (at, figures) = (Instant::ZERO, Figures::default());
+        Event::Standing(DriveEvent { at, drive, kind, figures })
+    };
+    let lost = |why, is_copied| Event::Lost { drive, why, is_copied };
+    let array = Event::Array;
+    let rebuild = |is_copied| RebuildProgress {
+        drive,
+        front: 0,
+        mark: 0,
+        stripes: 9,
+        regions: Some(1),
+        is_copied,
+    };
+    let copy = CopyProgress { drive, left: 0, regions: 9 };
+    let scrub = |wrong| {
+        let found = ScrubFound { wrong, ..ScrubFound::default() };
+        ScrubProgress { state: ScrubState::Done, to: 9, stripes: 9, found, unreported: 0 }
+    };
+    let assembled =
+        |absent, unsynced| array(ArrayEvent::Assembled { absent, forced: Forced::No, unsynced });
+    let extent = Extent::new(Lba::new(1), Sectors::new(1));
+    let repaired =
+        |fault, is_repaired| array(ArrayEvent::Repaired { drive, extent, fault, is_repaired });
+    let all = [
+        // A live replacement of a good drive, from its beginning to its end.
+        ("planned", array(ArrayEvent::CopyBegun(copy))),
+        ("planned", lost(Why::ByHand, true)),
+        ("planned", array(ArrayEvent::CopyDone(copy))),
+        ("planned", array(ArrayEvent::RebuildBegun(rebuild(true)))),
+        ("planned", array(ArrayEvent::RebuildDone { drive, is_copied: true })),
+        ("planned", Event::Released { drive }),
+        ("planned", lost(Why::ByHand, false)),
+        ("planned", standing(EventKind::SatOutByHand)),
+        ("planned", standing(EventKind::AdmittedByHand)),
+        ("planned", array(ArrayEvent::ScrubBegun(scrub(0)))),
+        ("planned", array(ArrayEvent::ScrubDone(scrub(0)))),
+        ("planned", array(ArrayEvent::Stopped(Ending::Clean))),
+        ("planned", assembled(DriveSet::EMPTY, 9)),
+        ("info", array(ArrayEvent::ResyncDone)),
+        ("recovered", array(ArrayEvent::RebuildBegun(rebuild(false)))),
+        ("recovered", array(ArrayEvent::RebuildDone { drive, is_copied: false })),
+        ("recovered", standing(EventKind::Heard)),
+        ("recovered", standing(EventKind::Admitted)),
+        ("recovered", repaired(Fault::Unreadable, true)),
+        ("degraded", lost(Why::Failed, false)),
+        ("degraded", lost(Why::Silent, false)),
+        ("degraded", standing(EventKind::SatOut)),
+        ("degraded", array(ArrayEvent::RebuildStopped(rebuild(true)))),
+        ("degraded", array(ArrayEvent::CopyStopped { drive, why: CopyEnd::Failed })),
+        ("degraded", array(ArrayEvent::ScrubDone(scrub(1)))),
+        ("degraded", repaired(Fault::Wrong, true)),
+        ("degraded", assembled(DriveSet::EMPTY.with(drive), 0)),
+        ("failed", repaired(Fault::Wrong, false)),
+        ("failed", array(ArrayEvent::Failed { lost: DriveSet::EMPTY, survives: 1 })),
+        ("failed", array(ArrayEvent::Stopped(Ending::Failed))),
+    ];
+    for (expected, event) in all {
+        assert_eq!(severity(event).name(), expected, "{event:?}");
     }
+}
+
+#[test]
+fn severities_are_on_the_page_for_users() {
+    let page = include_str!("../../../../docs/control.md");
+    let (_, rows) = page.split_once("| `severity` | meaning |").unwrap();
+    let rows = rows.lines().skip(2).map_while(|row| row.strip_prefix("| `")?.split('`').next());
+    let all = [
+        Severity::Planned,
+        Severity::Info,
+        Severity::Recovered,
+        Severity::Degraded,
+        Severity::Failed,
+    ];
+    assert_eq!(rows.collect::<Vec<_>>(), all.map(Severity::name));
 }
 
 #[test]

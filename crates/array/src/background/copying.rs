@@ -332,6 +332,11 @@ impl Array {
         }
     }
 
+    /// Whether the array does without this drive because a new one is about to have its place.
+    pub(crate) fn has_made_way(&self, drive: DriveIdx) -> bool {
+        self.copies.now.as_ref().is_some_and(|copying| copying.drive == drive && copying.made_way)
+    }
+
     /// The array does without a drive from now on. If another one was given a copy of it, that one comes.
     pub(crate) fn note_copied_lost(&mut self, drive: DriveIdx) {
         if let Some(copying) = self.copies.of(drive) {

@@ -7,5 +7,6 @@ pub(crate) mod places;
 pub(crate) mod progress;
 pub(crate) mod rebuild;
 pub(crate) mod resync;
+mod runs;
 pub(crate) mod scrub;
 mod tempo;

@@ -63,7 +63,7 @@ impl Array {
         if self.core.missed.end_when_named(drive) {
             self.core.unnamed = self.core.unnamed.with(drive);
         }
-        self.forget_read_errors(drive);
+        self.forget_errors(drive);
         self.take_place(drive, new);
         self.move_on(now);
         Ok(())

@@ -48,6 +48,8 @@ pub struct ScrubProgress {
     pub stripes: u64,
     /// What it has found.
     pub found: ScrubFound,
+    /// Runs of sectors among that which were not reported one by one, because they were too many.
+    pub unreported: u64,
 }
 
 /// What was found wrong, by a scrub or by reads of clients.
@@ -61,6 +63,26 @@ pub struct ScrubFound {
     pub unrepaired: u64,
     /// Codewords that do not match, and of which it cannot be told what is wrong.
     pub unlocated: u64,
+}
+
+/// The part of it that was found on one drive since the array was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DriveFound {
+    /// The drive.
+    pub drive: DriveIdx,
+    /// Sectors that it did not give and does again.
+    pub unreadable: u64,
+    /// Sectors that held something else, and hold what was written again.
+    pub wrong: u64,
+    /// Sectors of either kind that could not be repaired.
+    pub unrepaired: u64,
+}
+
+impl DriveFound {
+    /// Nothing was found on this drive.
+    pub(crate) const fn nothing(drive: DriveIdx) -> Self {
+        Self { drive, unreadable: 0, wrong: 0, unrepaired: 0 }
+    }
 }
 
 /// What was wrong with a sector.
@@ -95,6 +117,8 @@ pub struct RebuildProgress {
     /// Regions that a drive that is back has missed and does not have yet; nothing of a drive that is filled from the
     /// beginning.
     pub regions: Option<u64>,
+    /// Whether the drive was given a copy of the one that it replaces, and lacks only these regions of it.
+    pub is_copied: bool,
 }
 
 /// How far a copy of a drive is.

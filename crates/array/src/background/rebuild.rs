@@ -81,6 +81,8 @@ pub(crate) struct Rebuild {
     budget: Budget,
     /// The drive that is filled now.
     drive: Option<DriveIdx>,
+    /// Drives that were given a copy, and are filled with what is left of it.
+    copied: DriveSet,
     /// Steps in order.
     steps: VecDeque<OpId>,
     /// Where the next step begins.
@@ -124,6 +126,7 @@ impl Rebuild {
             wish,
             budget: budget.unwrap_or(Budget::DEFAULT),
             drive: None,
+            copied: DriveSet::EMPTY,
             steps: VecDeque::new(),
             next: 0,
             next_at: Instant::ZERO,
@@ -167,6 +170,16 @@ impl Rebuild {
     }
 
     /// Forgets the drive that was being filled.
+    /// A drive that was given a copy has the place.
+    pub(crate) fn note_copied(&mut self, drive: DriveIdx) {
+        self.copied = self.copied.with(drive);
+    }
+
+    /// It is filled, or lost.
+    pub(crate) fn forget_copied(&mut self, drive: DriveIdx) {
+        self.copied = self.copied.without(DriveSet::EMPTY.with(drive));
+    }
+
     fn forget(&mut self) {
         self.is_full = false;
         (self.drive, self.marking) = (None, None);
@@ -187,7 +200,9 @@ impl Array {
     fn progress(&self, drive: DriveIdx, mark: u64) -> RebuildProgress {
         let front = self.core.valid[drive.as_usize()];
         let regions = self.core.missed.regions_left(drive, front);
-        RebuildProgress { drive, front, mark, stripes: self.core.layout.stripes(), regions }
+        let is_copied = self.rebuild.copied.contains(drive);
+        let stripes = self.core.layout.stripes();
+        RebuildProgress { drive, front, mark, stripes, regions, is_copied }
     }
 
     /// What an operator has said of rebuilds.
@@ -569,7 +584,9 @@ impl Array {
         }
         self.rebuild.forget();
         self.resync = Resync::Idle;
-        self.tell(ArrayEvent::RebuildDone { drive });
+        let is_copied = self.rebuild.copied.contains(drive);
+        self.rebuild.forget_copied(drive);
+        self.tell(ArrayEvent::RebuildDone { drive, is_copied });
     }
 
     pub(crate) fn keeps(&self, rule: Rule) -> bool {

@@ -10,14 +10,20 @@
 //! A scan is a step of the array's own work and keeps to its [`Budget`](crate::Budget). What is found is mended at
 //! once, scrub or not: also what a client's read could not be given by a drive.
 //!
+//! Findings that adjoin are one event ([`Runs`]). Each run is told when nothing beside it can be found any more: the next scan has
+//! found nothing, or no scan is to come.
+//!
 //! How far it is goes into the books now and then, so that it goes on from there after a restart.
 
 use std::collections::BTreeSet;
 
 use levelhead_block::{Command, Effort, Outcome};
-use levelhead_units::{DriveIdx, DriveSet, Instant, Lba, Nanos};
+use levelhead_units::{DriveIdx, DriveSet, Instant, Lba, Nanos, Sectors};
 
-use crate::background::progress::{Blame, Fault, Resync, ScrubFound, ScrubProgress, ScrubState};
+use crate::background::progress::{
+    Blame, DriveFound, Fault, Resync, ScrubFound, ScrubProgress, ScrubState,
+};
+use crate::background::runs::Runs;
 use crate::core::{OpId, Sub};
 use crate::drives::read_errors::ReadErrors;
 use crate::durable::membership::Why;
@@ -40,8 +46,8 @@ const LOOKS_MAX: usize = 8;
 /// How far a scrub is, is recorded this long after the last time, and when it begins or ends or the array is stopped.
 const MARK_EVERY: Nanos = Nanos::from_secs(60);
 
-/// The most findings of a run that are told one by one.
-const TOLD_MAX: u32 = 256;
+/// The most runs of sectors that a scrub reports one by one: how many it leaves out, its last event says.
+const TOLD_MAX: u64 = 256;
 
 /// See the module.
 #[derive(Debug)]
@@ -51,6 +57,10 @@ pub(crate) struct Scrub {
     /// What the scans blame.
     blame: Blame,
     found: ScrubFound,
+    /// The same for each drive.
+    found_on: Vec<DriveFound>,
+    /// Sectors of each drive that held something else, since the array was started.
+    wrong: Vec<u64>,
     suspects: BTreeSet<Row>,
     scan: Option<OpId>,
     mend: Option<OpId>,
@@ -58,7 +68,10 @@ pub(crate) struct Scrub {
     mending: Option<Row>,
     /// Rows of which too little was given to repair the rest.
     hopeless: BTreeSet<Row>,
-    told: u32,
+    runs: Runs,
+    /// Whether the last scan has found something: what comes next may adjoin.
+    has_found: bool,
+    told: u64,
     /// When it was recorded last how far it is.
     marked: Instant,
     errors: Vec<ReadErrors>,
@@ -85,11 +98,15 @@ impl Scrub {
             to,
             blame: Blame::Drives,
             found,
+            found_on: (0..drives).map(DriveIdx::from_usize).map(DriveFound::nothing).collect(),
+            wrong: vec![0; drives],
             suspects: BTreeSet::new(),
             scan: None,
             mend: None,
             mending: None,
             hopeless: BTreeSet::new(),
+            runs: Runs::default(),
+            has_found: false,
             told: 0,
             marked: Instant::ZERO,
             errors: vec![ReadErrors::default(); drives],
@@ -129,9 +146,11 @@ impl Array {
 
     /// Begins one where none is under way.
     pub(crate) fn begin_scrub(&mut self, now: Instant, blame: Blame) {
+        self.tell_runs();
         let scrub = &mut self.scrub;
         if scrub.state != ScrubState::Stopped {
             (scrub.to, scrub.found, scrub.told) = (0, ScrubFound::default(), 0);
+            scrub.found_on.iter_mut().for_each(|found| *found = DriveFound::nothing(found.drive));
         }
         (scrub.state, scrub.blame) = (ScrubState::Running, blame);
         self.scrub.marked = now;
@@ -152,6 +171,7 @@ impl Array {
     pub fn handle_scrub_stop(&mut self, now: Instant) -> bool {
         let is_running = self.scrub.state == ScrubState::Running;
         if is_running {
+            self.tell_runs();
             self.scrub.state = ScrubState::Stopped;
             let progress = self.scrub();
             self.tell(ArrayEvent::ScrubStopped(progress));
@@ -163,8 +183,27 @@ impl Array {
 
     /// How far a scrub is.
     pub fn scrub(&self) -> ScrubProgress {
-        let Scrub { state, to, found, .. } = self.scrub;
-        ScrubProgress { state, to, stripes: self.core.layout.stripes(), found }
+        let Scrub { state, to, found, told, .. } = self.scrub;
+        let unreported = told.saturating_sub(TOLD_MAX);
+        ScrubProgress { state, to, stripes: self.core.layout.stripes(), found, unreported }
+    }
+
+    /// The drives on which something was found since the scrub began, or since the array was started if that was later.
+    pub fn found_on(&self) -> impl Iterator<Item = DriveFound> {
+        let all = self.scrub.found_on.iter().copied();
+        all.filter(|found| found.unreadable + found.wrong + found.unrepaired > 0)
+    }
+
+    /// Sectors of the drive in this slot that were found to hold something else than was written, since the array was started
+    /// or the drive has had the slot.
+    pub fn wrong_sectors(&self, drive: DriveIdx) -> u64 {
+        self.scrub.wrong.get(drive.as_usize()).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn note_wrong(&mut self, drive: DriveIdx, sectors: Sectors) {
+        if let Some(wrong) = self.scrub.wrong.get_mut(drive.as_usize()) {
+            *wrong += sectors.get();
+        }
     }
 
     /// Which of the sums of a [`Action::Check`](crate::Action::Check) were zero, in their order.
@@ -213,6 +252,9 @@ impl Array {
         if self.mend_next(now) == Moved::Yes {
             return Moved::Yes;
         }
+        if !self.scrub.runs.is_empty() && !self.may_find_more() {
+            self.tell_runs();
+        }
         let is_over = self.scrub.state == ScrubState::Running
             && self.scrub.to >= self.core.synced
             && self.scrub.scan.is_none()
@@ -244,6 +286,13 @@ impl Array {
         let end = self.core.synced.min(first + self.pacer.budget().stripes(&self.core.layout));
         self.scrub.scan = self.claim(now, Start::Check(Scope::Scan { first, end }));
         Moved::Yes
+    }
+
+    /// Whether something may be found soon that adjoins what was found last.
+    fn may_find_more(&self) -> bool {
+        let scrub = &self.scrub;
+        let is_mending = scrub.mend.is_some() || (!scrub.suspects.is_empty() && self.may_work());
+        is_mending || (scrub.has_found && (scrub.scan.is_some() || self.wants_scan()))
     }
 
     /// Begins to mend a row of which nothing waits for its place.
@@ -348,8 +397,11 @@ impl Array {
         self.scrub.mend.is_some() || !self.scrub.suspects.is_empty()
     }
 
-    /// A new drive has the place: what the one before it did not give is not held against it.
-    pub(crate) fn forget_read_errors(&mut self, drive: DriveIdx) {
+    /// A new drive has the place: what the one before it did not give, or had wrong, is not held against it.
+    pub(crate) fn forget_errors(&mut self, drive: DriveIdx) {
+        if let Some(wrong) = self.scrub.wrong.get_mut(drive.as_usize()) {
+            *wrong = 0;
+        }
         // Of one that has nothing but the journal none are counted.
         if let Some(errors) = self.scrub.errors.get_mut(drive.as_usize()) {
             *errors = ReadErrors::default();
@@ -385,6 +437,7 @@ impl Array {
                 }
                 self.scrub.to = end;
                 self.core.counters.scrubbed_stripes += end - scope.first();
+                self.scrub.has_found = !suspects.is_empty();
                 suspects.into_iter().for_each(|row| self.suspect_for_good(row));
                 let is_last = self.scrub.state != ScrubState::Running;
                 if is_last || now >= self.scrub.marked + MARK_EVERY {
@@ -401,7 +454,11 @@ impl Array {
                     let Cell { lba, .. } = self.core.layout.cell(row, 0);
                     let first = lba.get();
                     let stripe = row.stripe;
-                    self.tell_found(ArrayEvent::Unlocated { stripe, first_sector: first });
+                    let sectors = self.core.layout.spec().expansion() as u64;
+                    self.note_found(
+                        now,
+                        ArrayEvent::Unlocated { stripe, first_sector: first, sectors },
+                    );
                 }
                 if !is_hopeless {
                     self.scrub.hopeless.remove(&row);
@@ -415,7 +472,7 @@ impl Array {
                     // Where nothing could be computed nothing was written: the read that was not given has counted.
                     let is_refused = !finding.is_repaired && !is_hopeless;
                     let drive = finding.drive;
-                    self.note_finding(finding);
+                    self.note_finding(now, finding);
                     if is_refused {
                         self.note_read_error(now, drive);
                     }
@@ -424,37 +481,51 @@ impl Array {
         }
     }
 
-    fn note_finding(&mut self, finding: Finding) {
+    fn note_finding(&mut self, now: Instant, finding: Finding) {
         let Finding { drive, extent, fault, is_repaired } = finding;
         let sectors = extent.sectors.get();
         let (found, counters) = (&mut self.scrub.found, &mut self.core.counters);
-        let count = match (is_repaired, fault) {
+        let found_on = &mut self.scrub.found_on[drive.as_usize()];
+        let (count, on_drive) = match (is_repaired, fault) {
             (true, Fault::Unreadable) => {
                 counters.repaired_unreadable += sectors;
-                &mut found.unreadable
+                (&mut found.unreadable, &mut found_on.unreadable)
             }
             (true, Fault::Wrong) => {
                 counters.repaired_wrong += sectors;
-                &mut found.wrong
+                (&mut found.wrong, &mut found_on.wrong)
             }
             (false, _) => {
                 counters.unrepaired_sectors += sectors;
-                &mut found.unrepaired
+                (&mut found.unrepaired, &mut found_on.unrepaired)
             }
         };
         *count += sectors;
-        self.tell_found(ArrayEvent::Repaired { drive, extent, fault, is_repaired });
+        *on_drive += sectors;
+        if fault == Fault::Wrong {
+            self.note_wrong(drive, extent.sectors);
+        }
+        self.note_found(now, ArrayEvent::Repaired { drive, extent, fault, is_repaired });
     }
 
-    fn tell_found(&mut self, event: ArrayEvent) {
-        // Beside no scrub it is one at a time, as clients come to it.
-        if self.scrub.state == ScrubState::Running {
-            self.scrub.told += 1;
-            if self.scrub.told > TOLD_MAX {
-                return;
-            }
+    fn note_found(&mut self, now: Instant, event: ArrayEvent) {
+        if let Some(run) = self.scrub.runs.add(now, event) {
+            self.tell_run(run);
         }
-        self.tell(event);
+    }
+
+    /// Tells all runs that are open.
+    pub(crate) fn tell_runs(&mut self) {
+        self.scrub.runs.close().for_each(|run| self.tell_run(run));
+    }
+
+    fn tell_run(&mut self, run: ArrayEvent) {
+        // Beside no scrub it is one at a time, as clients come to it.
+        let is_scrub = self.scrub.state == ScrubState::Running;
+        self.scrub.told += u64::from(is_scrub);
+        if !is_scrub || self.scrub.told <= TOLD_MAX {
+            self.tell(run);
+        }
     }
 }
 

@@ -127,6 +127,7 @@ impl Array {
 
     fn end(&mut self, ending: Ending) {
         self.stop = Stop::Told;
+        self.tell_runs();
         self.tell(ArrayEvent::Stopped(ending));
         self.core.actions.push_back(Action::Stopped(ending));
     }

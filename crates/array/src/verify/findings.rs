@@ -130,6 +130,9 @@ impl Array {
             self.core.counters.verify_found += u64::from(is_first);
             let promise = self.promise(drive);
             let extent = part.extent;
+            if !is_unreadable {
+                self.note_wrong(drive, extent.sectors);
+            }
             self.tell_flaw(now, ArrayEvent::WriteFlawed { drive, extent, flaw, promise });
             self.hold_against(now, drive);
         }

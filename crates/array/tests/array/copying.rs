@@ -145,6 +145,13 @@ fn copied_drive_takes_the_place_and_stands_in_for_every_set_of_others() {
             let context = format!("{spec}, without {lost}");
             assert_eq!(bed.done().len(), 1, "{context}: {:?}", bed.run.array.copy());
             assert!(bed.run.coming.is_none(), "{context}");
+            assert_eq!((bed.run.losses.len(), bed.run.made_way), (1, 1), "{context}");
+            let is_failure = |event: &ArrayEvent| match event {
+                ArrayEvent::RebuildBegun(progress) => !progress.is_copied,
+                ArrayEvent::RebuildDone { is_copied, .. } => !is_copied,
+                _ => false,
+            };
+            assert_eq!(bed.told(is_failure), 0, "{context}: {:?}", bed.run.array_events);
             let reads = bed.run.array.counters().copy_reads;
             assert!(reads >= STRIPES / 2, "{context}: {reads}");
             assert!(bed.is_right_without(lost), "{context}");

@@ -99,7 +99,7 @@ fn rebuilt(spec: Spec, is_journaled: bool, seed: u64) -> (Runtime, Client) {
         }
     }
     run.run_for(Nanos::from_secs(60));
-    let done = ArrayEvent::RebuildDone { drive };
+    let done = ArrayEvent::RebuildDone { drive, is_copied: false };
     assert!(run.array_events.contains(&done), "{spec}, seed {seed}: {:?}", run.array.rebuild());
     assert!(run.array.lost().is_empty());
     (run, client)

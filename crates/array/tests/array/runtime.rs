@@ -33,6 +33,8 @@ pub(crate) struct Runtime {
     pub(crate) array_events: Vec<ArrayEvent>,
     /// Why drives were lost, in order.
     pub(crate) losses: Vec<Why>,
+    /// Those of them that made way for a copy.
+    pub(crate) made_way: usize,
     pub(crate) ending: Option<Ending>,
     /// Writes that a drive has carried out.
     pub(crate) written: u64,
@@ -134,6 +136,7 @@ impl Runtime {
             events: Vec::new(),
             array_events: Vec::new(),
             losses: Vec::new(),
+            made_way: 0,
             ending: None,
             written: 0,
             hung: DriveSet::EMPTY,
@@ -466,9 +469,10 @@ impl Runtime {
                 }
                 Action::Stopped(ending) => self.ending = Some(ending),
                 Action::Event(Event::Standing(event)) => self.events.push(event),
-                Action::Event(Event::Lost { drive, why }) => {
+                Action::Event(Event::Lost { drive, why, is_copied }) => {
                     assert!(self.array.lost().contains(drive));
                     self.losses.push(why);
+                    self.made_way += usize::from(is_copied);
                 }
                 Action::Event(Event::Released { .. }) => {}
                 Action::Event(Event::Array(event)) => self.array_events.push(event),

@@ -58,9 +58,13 @@ pub(crate) const SMALL: Budget = Budget {
 
 /// Arrays whose stripes have one codeword.
 fn start(text: &str, stripes: u64, seed: u64) -> Runtime {
+    start_with(SMALL, text, stripes, seed)
+}
+
+fn start_with(budget: Budget, text: &str, stripes: u64, seed: u64) -> Runtime {
     let spec: Spec = text.parse().unwrap();
     let start = settings(spec, stripes, Policy::Normal, DriveSet::EMPTY);
-    Runtime::new(&Settings { background: Some(SMALL), ..start }, seed)
+    Runtime::new(&Settings { background: Some(budget), ..start }, seed)
 }
 
 fn fill(run: &mut Runtime, bytes: &[u8]) {
@@ -170,8 +174,10 @@ fn check(text: &str, stripes: u64, seed: u64, blame: Blame) {
     assert_eq!((done.state, done.to), (ScrubState::Done, stripes), "{text}, seed {seed}");
     let mut unlocated = Vec::new();
     for event in &run.array_events {
-        if let ArrayEvent::Unlocated { stripe, .. } = event {
-            unlocated.push(*stripe);
+        if let ArrayEvent::Unlocated { stripe, first_sector, sectors } = event {
+            let chunk = chunk(&run, 0).sectors.get();
+            assert_eq!(first_sector / chunk, *stripe, "{text}, seed {seed}");
+            unlocated.extend(*stripe..(first_sector + sectors).div_ceil(chunk));
         }
     }
     let (mut wrong, mut unreadable) = (0, 0);
@@ -292,6 +298,88 @@ fn with_one_redundant_drive_a_mismatch_is_told_and_nothing_is_changed() {
         let is_told = |event: &ArrayEvent| matches!(event, ArrayEvent::Unlocated { stripe: 5, .. });
         assert!(run.array_events.iter().any(is_told), "{text}");
     }
+}
+
+/// Overwrites these stripes' chunks of drive 1 with noise, and has all scrubbed. Returns the runs of sectors that are reported.
+fn overwrite_and_scrub(run: &mut Runtime, stripes: impl Iterator<Item = u64>) -> Vec<Extent> {
+    let mut rng = Streams::new(1).stream("scrub");
+    let [content, _] = contents(run, &mut rng);
+    fill(run, &content);
+    for stripe in stripes {
+        let place = chunk(run, stripe);
+        rng.fill(run.drives[1].bytes_mut(place));
+    }
+    // A client waits all the time, so that the scrub pauses between its steps.
+    let last = run.array.size().get() - 1;
+    run.read(9, extent(last, 1));
+    let held = run.inside[0].command.extent();
+    assert!(run.array.handle_scrub_start(run.now(), Blame::Drives));
+    run.run_but_for(|submit| submit.command.extent() == held, Nanos::from_secs(60));
+    assert_eq!(run.array.scrub().state, ScrubState::Done);
+    run.run_until_quiet();
+    let reported = |event: &ArrayEvent| match event {
+        ArrayEvent::Repaired { drive, extent, fault: Fault::Wrong, is_repaired: true } => {
+            assert_eq!(drive.as_usize(), 1);
+            Some(*extent)
+        }
+        _ => None,
+    };
+    run.array_events.iter().filter_map(reported).collect()
+}
+
+/// Also across the steps of a scrub that pauses between them.
+#[test]
+fn sectors_that_adjoin_are_one_event_and_the_scrub_names_their_drive() {
+    // All that a step has found is repaired before the next step.
+    let budget = Budget { pause: Nanos::from_secs(1), ..SMALL };
+    let mut run = start_with(budget, "raid6:4+2,chunk=8KiB", 1_000, 1);
+    let reported = overwrite_and_scrub(&mut run, (50..700).chain([800]));
+    let runs = [(50, 650), (800, 1)]
+        .map(|(from, count)| Extent::new(Lba::new(2 * from), Sectors::new(2 * count)));
+    assert_eq!(reported, runs);
+    let found: Vec<_> = run.array.found_on().collect();
+    let [only] = found[..] else { panic!("{found:?}") };
+    assert_eq!((only.drive.as_usize(), only.wrong, only.unreadable), (1, 1_302, 0));
+    assert_eq!([0, 1].map(|drive| run.array.wrong_sectors(DriveIdx::new(drive))), [0, 1_302]);
+    assert_eq!(run.array.scrub().unreported, 0);
+    let last = run.array_events.last();
+    assert!(matches!(last, Some(ArrayEvent::ScrubDone(_))), "runs are told before: {last:?}");
+    run.scrub(Blame::Drives);
+    assert_eq!(run.array.found_on().count(), 0, "this scrub has found nothing");
+    assert_eq!(run.array.wrong_sectors(DriveIdx::new(1)), 1_302, "and it was found before");
+}
+
+#[test]
+fn scrub_says_how_many_runs_it_does_not_report_one_by_one() {
+    let mut run = start("raid6:4+2,chunk=4KiB", 1_000, 1);
+    let reported = overwrite_and_scrub(&mut run, (0..1_000).step_by(2));
+    let unreported = run.array.scrub().unreported;
+    assert_eq!((reported.len() as u64, unreported), (256, 500 - 256));
+    let found = run.array_events.iter().find_map(|event| match event {
+        ArrayEvent::ScrubDone(done) => Some((done.unreported, done.found.wrong)),
+        _ => None,
+    });
+    assert_eq!(found, Some((unreported, 500)));
+}
+
+/// No scrub is under way, and nothing waits for one.
+#[test]
+fn what_clients_read_find_is_reported_when_it_is_repaired() {
+    let mut run = start("raid6:4+2,chunk=4KiB", 100, 1);
+    let mut rng = Streams::new(1).stream("scrub");
+    let [content, _] = contents(&run, &mut rng);
+    fill(&mut run, &content);
+    run.bad.extend((40..50).map(|at| (DriveIdx::new(2), Lba::new(at))));
+    run.read(2, extent(0, run.array.size().get()));
+    run.run_until_quiet();
+    run.run_for(Nanos::from_secs(10));
+    let reported = |event: &ArrayEvent| match event {
+        ArrayEvent::Repaired { extent, fault: Fault::Unreadable, .. } => Some(extent.sectors.get()),
+        _ => None,
+    };
+    let reported: Vec<u64> = run.array_events.iter().filter_map(reported).collect();
+    // At each place of a stripe's redundancy a client reads one drive less.
+    assert!(reported.len() <= 3 && reported.iter().sum::<u64>() >= 5, "{reported:?}");
 }
 
 #[test]

@@ -230,7 +230,8 @@ pub(crate) struct ServeArgs {
     /// Serve metrics over HTTP for Prometheus: PORT for this machine only, ADDRESS:PORT, or [ADDRESS]:PORT
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<Address>,
-    /// A program to run for each event, without a shell; it gets one line of JSON on standard input
+    /// A program to run, without a shell, for each event; it gets one line of JSON on standard input, and LEVELHEAD_EVENT,
+    /// _SEVERITY, _AT, _SENTENCE, _ARRAY and _DRIVE in its environment
     #[arg(long, value_name = "PROGRAM")]
     on_event: Option<PathBuf>,
     /// Path of the control socket; by default UUID.control in $XDG_RUNTIME_DIR/levelhead, or in

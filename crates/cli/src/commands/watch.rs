@@ -43,8 +43,8 @@ pub(crate) struct Options {
     /// or [ADDRESS]:PORT
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<Address>,
-    /// A program to run, without a shell, for each change of a verdict, with LEVELHEAD_GROUP, _DRIVE, _DEVICE, _STATE, _BEFORE,
-    /// _RATIO, _TEXT and _AT in its environment
+    /// A program to run, without a shell, for each change of a verdict; it gets one line of JSON on standard input, and
+    /// LEVELHEAD_EVENT, _SEVERITY, _AT, _SENTENCE, _GROUP, _DRIVE, _DEVICE, _STATE and _BEFORE in its environment
     #[arg(long, value_name = "CMD")]
     on_event: Option<PathBuf>,
     /// Time between two samples, 1s to 30s

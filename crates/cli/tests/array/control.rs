@@ -14,7 +14,7 @@ use crate::support::{ARRAY, PATIENCE, Shelf, connect, levelhead, random, refs, u
 use crate::{DRIVE, SIZE, keys, synced, without};
 
 /// What is counted of each drive.
-const COUNTED: [&str; 12] = [
+const COUNTED: [&str; 15] = [
     "writes",
     "reads",
     "flushes",
@@ -24,6 +24,9 @@ const COUNTED: [&str; 12] = [
     "unknown_sectors",
     "damaged_sectors",
     "refused_commands",
+    "read_errors",
+    "write_errors",
+    "wrong_sectors",
     "gone_commands",
     "busy",
     "inside",

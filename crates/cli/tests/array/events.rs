@@ -279,11 +279,11 @@ fn journal_gets_priorities_and_nobody_else_does() {
         let text = fs::read_to_string(&err).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         let [first, out, back, last] = lines[..] else { panic!("{text}") };
-        let [warning, info] = if is_journal { ["<4>", "<6>"] } else { ["", ""] };
+        let [notice, info] = if is_journal { ["<5>", "<6>"] } else { ["", ""] };
         assert_eq!(first, format!("{info}levelhead: the array is served with all its drives"));
         assert_eq!(last, format!("{info}levelhead: the array was stopped cleanly"));
         assert!(
-            out.starts_with(&format!("{warning}levelhead: drive 5 avoided by an operator at ")),
+            out.starts_with(&format!("{notice}levelhead: drive 5 avoided by an operator at ")),
             "{out}"
         );
         assert!(
@@ -330,7 +330,7 @@ fn loss_of_a_drive_is_an_event_like_any_other() {
     assert!(lost.as_object_mut().unwrap().remove("at_seconds").unwrap().is_f64());
     assert!(lost.as_object_mut().unwrap().remove("time").unwrap().is_string());
     let expected = json!({
-        "number": 2, "event": "lost", "drive": 4, "why": "by-hand", "member": members[4],
+        "number": 2, "event": "lost", "severity": "planned", "array": serving.status()["uuid"], "drive": 4, "why": "by-hand", "member": members[4],
         "reason": null
     });
     assert_eq!(lost, expected);

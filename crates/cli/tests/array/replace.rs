@@ -63,6 +63,51 @@ fn replaced_drive_is_filled_beside_clients_and_stands_in_for_the_others() {
     serving.stop();
 }
 
+/// Nobody is alerted: a hook hears what is planned, in order, and nothing else.
+#[test]
+fn replacement_of_a_good_drive_has_only_planned_events_and_the_program_hears_them_in_order() {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    let shelf = Shelf::new();
+    let (drives, socket) = (shelf.array(DRIVE), shelf.path("nbd.sock"));
+    let (program, noted) = (shelf.path("note"), shelf.path("noted"));
+    let facts = "$LEVELHEAD_EVENT $LEVELHEAD_SEVERITY ${LEVELHEAD_DRIVE-none} $LEVELHEAD_ARRAY";
+    // The first takes longest.
+    let script = format!(
+        "#!/bin/sh\n[ $LEVELHEAD_EVENT = assembled ] && sleep 1\necho {facts} >> {noted}\n"
+    );
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
+    let serving = shelf.serve_with(&drives, &["--nbd", &socket, "--on-event", &program]);
+    let uuid = serving.status()["uuid"].as_str().unwrap().to_owned();
+    let new = new_drive(&shelf, "new.img", DRIVE);
+    levelhead(&["array", "replace", &drives[0], "2", &new]).good();
+    wait_until("the new drive has the slot", || serving.status()["drives"][2]["member"] == *new);
+    wait_for_rebuild(&serving, 2);
+    let is_released = || {
+        let events = serving.status()["events"].clone();
+        events.as_array().unwrap().iter().any(|event| event["event"] == "released")
+    };
+    wait_until("the old one is closed", is_released);
+    let sentences = levelhead(&["array", "events", serving.control()]).good();
+    assert!(!sentences.contains("failed") && !sentences.contains("is back"), "{sentences}");
+    let events = serving.status()["events"].clone();
+    serving.stop();
+    let noted = fs::read_to_string(noted).unwrap();
+    let fields = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let noted: Vec<Vec<String>> = noted.lines().map(fields).collect();
+    let mut names: Vec<&str> = noted.iter().map(|fact| fact[0].as_str()).collect();
+    let in_order: Vec<&str> =
+        events.as_array().unwrap().iter().map(|event| event["event"].as_str().unwrap()).collect();
+    assert_eq!(names[..in_order.len()], in_order);
+    assert_eq!(names.pop(), Some("stopped"));
+    assert!(["copy-begun", "lost", "copy-done"].iter().all(|name| names.contains(name)));
+    for fact in &noted {
+        let drive = if fact[0] == "assembled" || fact[0] == "stopped" { "none" } else { "2" };
+        assert_eq!(fact[1..], ["planned", drive, &uuid], "{noted:?}");
+    }
+}
+
 #[test]
 fn rebuild_that_was_paused_waits_after_the_server_was_killed_until_it_is_told_to_go_on() {
     let shelf = Shelf::new();

@@ -3,11 +3,13 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::DRIVE;
 use crate::scribble;
-use crate::support::{Serving, Shelf, assert_same, connect, levelhead, read_all, refs, wait_until};
+use crate::support::{
+    Serving, Shelf, assert_same, connect, levelhead, random, read_all, refs, wait_until,
+};
 
 fn serve(shelf: &Shelf, array: &str, drives: &[String]) -> (Serving, Vec<u8>) {
     let create = ["array", "create", array, "--assume-clean", "--journal", "none"];
@@ -56,6 +58,46 @@ fn drive_that_is_wrong_is_found_repaired_and_named() {
     assert!(refused.refusal().contains("no scrub is under way"), "{}", refused.refusal());
     let none = levelhead(&["array", "status", serving.control(), "--damaged"]).good();
     assert_eq!(none, "no sector is damaged\n");
+    serving.stop();
+}
+
+/// Noise over a part of a drive: what an operator reads of it, everywhere.
+#[test]
+fn drive_full_of_garbage_is_one_event_and_is_named_with_what_to_do() {
+    let shelf = Shelf::new();
+    let drives = shelf.drives(5, DRIVE);
+    let (serving, model) = serve(&shelf, "raid6:3+2", &drives);
+    let (from, count) = (DRIVE / 4, 60);
+    let file = fs::OpenOptions::new().write(true).open(&drives[2]).unwrap();
+    file.write_all_at(&random(count * 4096, 9), from).unwrap();
+    let events = || -> Vec<Value> {
+        let text = levelhead(&["array", "events", serving.control(), "--json"]).good();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let done = scrub(&serving);
+    let found = json!([{ "drive": 2, "unreadable": 0, "wrong": count, "unrepaired": 0 }]);
+    assert_eq!((&done["drives"], &done["unreported"]), (&found, &json!(0)));
+    let all = events();
+    let of = |name: &str| all.iter().filter(|event| event["event"] == name).collect::<Vec<_>>();
+    let [repaired] = of("repaired")[..] else { panic!("{all:?}") };
+    assert_eq!((&repaired["sectors"], &repaired["drive"]), (&json!(count), &json!(2)));
+    let [over] = of("scrub-done")[..] else { panic!("{all:?}") };
+    assert_eq!((&over["severity"], &over["drives"]), (&json!("degraded"), &found));
+    let text = levelhead(&["array", "events", serving.control()]).good();
+    assert!(text.contains("; drive 2: 60 wrong\n"), "{text}");
+    let uuid = &serving.status()["uuid"];
+    assert!(all.iter().all(|event| event["array"] == *uuid), "{all:?}");
+    let status = levelhead(&["array", "status", serving.control()]).good();
+    let next = format!(
+        "next:      replace drive 2, which held 60 wrong sectors: levelhead array replace {} 2 DEVICE\n",
+        serving.control()
+    );
+    assert!(status.contains(&next), "{status}");
+    assert!(status.contains("errors since the array was started, less than a minute ago\n"));
+    let columns: Vec<&str> =
+        status.lines().find(|line| line.starts_with("2 ")).unwrap().split_whitespace().collect();
+    assert_eq!(columns[3..6], ["0", "0", "60"], "{status}");
+    assert_same(&read_all(&shelf.path("nbd.sock")), &model);
     serving.stop();
 }
 

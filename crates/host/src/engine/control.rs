@@ -6,7 +6,7 @@ use std::sync::mpsc::Sender;
 use levelhead_array::damaged::DamagedRange;
 use levelhead_array::membership::Why;
 use levelhead_array::superblock::Forced;
-use levelhead_array::{Blame, Refusal, ScrubProgress};
+use levelhead_array::{Blame, DriveCounters, Refusal};
 use levelhead_drive::Faults;
 use levelhead_units::{DriveIdx, Extent, Instant, Ratio, Sectors};
 
@@ -15,7 +15,9 @@ use crate::backend::Emulated;
 use crate::engine::Parts;
 use crate::error::{HostError, fail};
 use crate::seat::Seat;
-use crate::status::{ArrayState, Damaged, DriveState, DriveStatus, FoundRange, Status};
+use crate::status::{
+    ArrayState, Damaged, DriveState, DriveStatus, FoundRange, ScrubStatus, Status,
+};
 use crate::words::{counted, drives_are, is_or_are};
 
 /// An operator who waits until the loss of a drive is safely recorded.
@@ -169,7 +171,7 @@ impl Engine {
     }
 
     /// Everything is read and compared from now on, from where a scrub was stopped.
-    pub fn start_scrub(&mut self) -> Result<ScrubProgress, HostError> {
+    pub fn start_scrub(&mut self) -> Result<ScrubStatus, HostError> {
         let now = self.now();
         if !self.parts.array.handle_scrub_start(now, Blame::Drives) {
             let spec = *self.parts.array.layout().spec();
@@ -184,7 +186,7 @@ impl Engine {
     }
 
     /// No more is read for that.
-    pub fn stop_scrub(&mut self) -> Result<ScrubProgress, HostError> {
+    pub fn stop_scrub(&mut self) -> Result<ScrubStatus, HostError> {
         let now = self.now();
         if !self.parts.array.handle_scrub_stop(now) {
             return fail("no scrub is under way");
@@ -193,8 +195,9 @@ impl Engine {
     }
 
     /// How far a scrub is.
-    pub fn scrub(&self) -> ScrubProgress {
-        self.parts.array.scrub()
+    pub fn scrub(&self) -> ScrubStatus {
+        let array = &self.parts.array;
+        ScrubStatus { progress: array.scrub(), found: array.found_on().collect() }
     }
 
     /// Which sectors are damaged.
@@ -235,7 +238,10 @@ impl Engine {
                 refusal: seat.refusal(drive, array).map(str::to_owned),
                 queue_len,
                 inside: seat.work.inside(),
-                counters: seat.work.counters(now),
+                counters: DriveCounters {
+                    wrong_sectors: array.wrong_sectors(drive),
+                    ..seat.work.counters(now)
+                },
                 health: seat.health(),
                 fast_fail,
                 promise: array.promise(drive),
@@ -260,7 +266,7 @@ impl Engine {
             journal: array.journal_status(),
             damaged: array.damaged_summary(),
             verify: array.verify_status(),
-            scrub: array.scrub(),
+            scrub: self.scrub(),
             drives: drives.collect(),
             rebuild: array.rebuild(),
             copy: array.copy(),

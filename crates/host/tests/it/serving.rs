@@ -207,7 +207,10 @@ fn array_that_has_lost_too_much_says_so_and_hangs_nowhere() {
     assert_eq!(told[3].event, Event::Array(ArrayEvent::Failed { lost, survives: 1 }));
     // The drives' losses say which, and what the machine says of it; the array's failure does not.
     for (at, told) in told[1..3].iter().enumerate() {
-        assert_eq!(told.event, Event::Lost { drive: drive(at as u8), why: Why::Failed });
+        assert_eq!(
+            told.event,
+            Event::Lost { drive: drive(at as u8), why: Why::Failed, is_copied: false }
+        );
         let LostMember { name, reason } = told.lost.as_ref().unwrap();
         assert_eq!(name.as_deref(), Some(members[at].to_string().as_str()));
         assert!(reason.is_some(), "{told:?}");

@@ -91,7 +91,7 @@ fn emulated_drives_that_lose_and_tear_writes_are_mended_while_clients_work() {
     assert!(seen.mended > 0 && seen.mended <= seen.found, "{seen:?}");
     assert_eq!((seen.unverified, seen.memory_bytes), (0, 0), "{seen:?}");
     array.command(levelhead_host::Engine::start_scrub).unwrap();
-    let scrub = || array.status().unwrap().scrub;
+    let scrub = || array.status().unwrap().scrub.progress;
     wait_until("scrubbed", || scrub().state == ScrubState::Done);
     let found = scrub().found;
     assert_eq!((found.wrong, found.unrepaired, found.unlocated), (0, 0, 0));

@@ -111,7 +111,7 @@ impl World {
                         sums.iter().map(|sum| bytes.buffers.is_zero_sum(sum)).collect();
                     self.array.handle_checked(now, op, &zero);
                 }
-                Action::Event(array::Event::Lost { drive, why }) => {
+                Action::Event(array::Event::Lost { drive, why, is_copied: _ }) => {
                     self.note(now, Note::Lost, &[drive.as_usize() as u64, why as u64]);
                     self.losses.push((drive, why));
                 }

@@ -102,7 +102,7 @@ impl Array {
         if new.is_some() && self.keeps(Rule::CopyNamed) {
             self.core.unnamed = self.core.unnamed.with(drive);
         }
-        self.forget_read_errors(drive);
+        self.forget_errors(drive);
         self.take_place(drive, new);
         Moved::Yes
     }
@@ -118,6 +118,7 @@ impl Array {
         if self.core.missed.has(drive) {
             self.begin_return(drive);
         }
+        self.rebuild.note_copied(drive);
         let left = self.core.missed.regions_left(drive, 0).unwrap_or(regions);
         self.tell(ArrayEvent::CopyDone(CopyProgress { drive, left, regions }));
         Moved::Yes
