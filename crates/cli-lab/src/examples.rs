@@ -59,7 +59,7 @@ pub(crate) const EXAMPLES: &[Example] = &[
     ),
     (
         "All tables and figures for your fleet",
-        "levelhead-lab fleet analyze fleet.parquet --report fleet.html",
+        "levelhead-lab fleet analyze fleet.parquet --report report",
     ),
     ("Summarise one month", "levelhead-lab fleet map january.parquet -o january.sum"),
     ("Combine months", "levelhead-lab fleet reduce january.sum february.sum"),
