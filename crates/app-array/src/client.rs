@@ -200,6 +200,9 @@ impl StatusJson {
             let (sectors, are) = (self.damaged.sectors, words::is_or_are(self.damaged.sectors));
             health.note(format!("{} {are} damaged", words::counted(sectors, "sector")));
         }
+        if self.scrub.unlocated > 0 {
+            health.note(self.scrub.mismatches());
+        }
         if self.forced {
             health.note("forced: some of the data may be wrong".to_owned());
         }

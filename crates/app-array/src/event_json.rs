@@ -75,7 +75,16 @@ impl From<Event> for Priority {
                 | ArrayEvent::Repaired { fault: Fault::Unreadable, is_repaired: true, .. } => {
                     Self::Notice
                 }
-                ArrayEvent::ScrubDone(done) if done.found != ScrubFound::default() => Self::Warning,
+                ArrayEvent::ScrubDone(scrub) | ArrayEvent::ScrubStopped(scrub)
+                    if scrub.found.unrepaired + scrub.found.unlocated > 0 =>
+                {
+                    Self::Error
+                }
+                ArrayEvent::ScrubDone(scrub) | ArrayEvent::ScrubStopped(scrub)
+                    if scrub.found != ScrubFound::default() =>
+                {
+                    Self::Warning
+                }
                 ArrayEvent::Assembled { absent, forced, unsynced } => {
                     match (absent.is_empty(), forced, unsynced) {
                         (true, Forced::No, 0) => Self::Info,
@@ -468,6 +477,9 @@ impl EventJson {
                     "drive {drive} unresponsive at {at_seconds:.1} s: nothing has completed for long although \
                      I/O is outstanding{why}"
                 )
+            }
+            Facts::Standing { drive, .. } if event.ends_with("-by-hand") => {
+                format!("drive {drive} {} at {at_seconds:.1} s", standing(event))
             }
             Facts::Standing { drive, samples: 0, .. } => {
                 format!(

@@ -61,13 +61,17 @@ impl Scrapes {
 pub(super) struct Devices(BTreeMap<String, String>);
 
 impl Devices {
-    /// Looked up once: a path may lead to a drive that hangs later.
+    /// Looked up once: a path may lead to a file system that hangs later. Names below `/dev` cannot.
     pub(super) fn of(members: &[MemberSpec]) -> Self {
         Self(members.iter().map(|member| (member.to_string(), device(member.path()))).collect())
     }
 
     fn name(&self, member: &str) -> String {
-        self.0.get(member).cloned().unwrap_or_default()
+        let later = || match member.starts_with("/dev/") {
+            true => device(Path::new(member)),
+            false => member.to_owned(),
+        };
+        self.0.get(member).cloned().unwrap_or_else(later)
     }
 }
 
@@ -606,6 +610,8 @@ mod tests {
         std::os::unix::fs::symlink(&file, &link).unwrap();
         assert_eq!(device(&file), file.display().to_string());
         assert_eq!(device(&link), link.display().to_string());
-        assert_eq!(Devices::default().name("x"), "");
+        // Those that have come since.
+        assert_eq!(Devices::default().name("x"), "x");
+        assert_eq!(Devices::default().name("/dev/no-such-drive"), "/dev/no-such-drive");
     }
 }

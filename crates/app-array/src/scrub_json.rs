@@ -81,6 +81,14 @@ impl ScrubJson {
         }
     }
 
+    /// What does not match, and was left as it was.
+    pub(crate) fn mismatches(&self) -> String {
+        match self.unlocated {
+            1 => "1 codeword does not match its redundancy".to_owned(),
+            count => format!("{count} codewords do not match their redundancy"),
+        }
+    }
+
     pub(crate) fn sentence(&self) -> String {
         let Self {
             state,
@@ -98,15 +106,20 @@ impl ScrubJson {
             return format!("{far}; nothing was wrong");
         }
         let mut sentence = format!(
-            "{far}; repaired {} that could not be read and {wrong} that {} wrong, {unrepaired} could not be repaired; {} \
-             not match and cannot be located",
+            "{far}; repaired {} that could not be read and {wrong} that {} wrong",
             words::counted(*unreadable, "sector"),
             if *wrong == 1 { "was" } else { "were" },
-            match unlocated {
-                1 => "1 codeword does".to_owned(),
-                _ => format!("{unlocated} codewords do"),
-            }
         );
+        if *unrepaired > 0 {
+            let sectors = words::counted(*unrepaired, "sector");
+            sentence.push_str(&format!("; {sectors} could not be repaired"));
+        }
+        if *unlocated > 0 {
+            sentence.push_str(&format!(
+                "; {}: nothing tells which drive is wrong, and nothing was changed",
+                self.mismatches()
+            ));
+        }
         drives.iter().for_each(|found| sentence.push_str(&format!("; {}", found.sentence())));
         if *unreported > 0 {
             let runs = words::counted(*unreported, "run");

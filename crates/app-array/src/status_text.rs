@@ -251,6 +251,12 @@ impl StatusJson {
                 all.push(format!("repair what drive {number} is on: {why}"));
             }
         }
+        if self.scrub.unlocated > 0 {
+            all.push(
+                "compare the files there with a backup; with the array stopped, levelhead array check names the sectors"
+                    .to_owned(),
+            );
+        }
         if self.damaged.sectors > 0 {
             all.push(format!(
                 "restore {} from a backup: levelhead array status {array} --damaged",

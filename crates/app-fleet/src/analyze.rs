@@ -1,6 +1,6 @@
 //! `levelhead-lab fleet analyze`, `map` and `reduce`: every table and figure of the field study over one's own fleet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -56,6 +56,8 @@ pub fn analyze(ask: &Analyze, progress: &dyn Progress) -> Result<Analyzed, AppEr
     let page = page_place(ask.report.as_deref())?;
     let events = ask.events.as_deref().map(|path| summarise_events(&ask.of, path, progress));
     let events = events.transpose()?;
+    // Names that cannot be read are refused before the work.
+    names_of(&ask.of.files, &BTreeSet::new())?;
     let summary = summarise(&ask.of, progress)?;
     let worst = summary.slowest(WORST_MAX);
     let names = names_of(&ask.of.files, &worst.iter().map(number_of).collect())?;

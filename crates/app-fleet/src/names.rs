@@ -47,6 +47,9 @@ pub(super) fn names_of(
     Ok(names)
 }
 
+/// The first line of such a file.
+pub(super) const HEADER: &str = "raid,drive,raid_name,drive_name";
+
 fn read(
     place: &Path,
     wanted: &BTreeSet<DriveNo>,
@@ -61,7 +64,11 @@ fn read(
             break;
         }
         if number == 1 {
-            continue;
+            if line.trim_end() == HEADER {
+                continue;
+            }
+            // Somebody else's file.
+            return Ok(());
         }
         let (no, name) = parsed(line.trim_end())
             .ok_or_else(|| wrong("expected raid,drive,\"raid_name\",\"drive_name\""))?;

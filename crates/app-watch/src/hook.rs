@@ -3,10 +3,8 @@
 use std::time::{Duration, SystemTime};
 
 use levelhead_app::on_event::{Facts, Severity, Source};
-use levelhead_app::{Show, utc};
+use levelhead_app::utc;
 use levelhead_fleet::watch::{Event, State};
-
-use super::Said;
 
 /// How much it matters that a drive is found to be something else.
 pub(super) fn severity(event: &Event) -> Severity {
@@ -25,8 +23,8 @@ pub(super) fn time(event: &Event) -> String {
     utc(SystemTime::UNIX_EPOCH + Duration::from_secs(event.at.max(0).unsigned_abs()))
 }
 
-/// See the module.
-pub(super) fn facts(event: &Event) -> Facts {
+/// See the module; `json` is the event as the watch prints it.
+pub(super) fn facts(event: &Event, json: String) -> Facts {
     let verdict = &event.now;
     let ratio = verdict.comparison.map(|it| format!("{:.3}", it.ratio));
     Facts {
@@ -43,6 +41,6 @@ pub(super) fn facts(event: &Event) -> Facts {
             ("LEVELHEAD_RATIO", ratio.unwrap_or_default()),
             ("LEVELHEAD_TEXT", verdict.to_string()),
         ],
-        json: Said::Event(event.clone()).json(),
+        json,
     }
 }

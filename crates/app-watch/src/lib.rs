@@ -51,7 +51,7 @@ pub use said::{Begun, GroupLine, Said};
 use board::Board;
 use keeper::Keeper;
 use levelhead_app::on_event::{self, Hook};
-use levelhead_app::{AppError, Stop};
+use levelhead_app::{AppError, Show, Stop};
 use writer::Writer;
 
 /// Bounds of the time between two samples: what hangs is said after 30 s, and takes two of them.
@@ -259,7 +259,7 @@ impl Run {
         let mut said = Vec::new();
         for event in self.keeper.sample(now) {
             if let Some(hook) = self.hook.as_ref().filter(|_| event.is_of_verdict()) {
-                hook.put(hook::facts(&event));
+                hook.put(hook::facts(&event, Said::Event(event.clone()).json()));
             }
             said.push(Said::Event(event));
         }

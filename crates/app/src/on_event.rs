@@ -11,12 +11,14 @@ mod check;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Seek, Write};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 pub use check::check;
 
@@ -231,7 +233,8 @@ impl Shared {
     fn begin(&self, facts: &Facts) -> Result<Child, String> {
         let input = in_memory(&facts.json).map_err(|error| error.to_string())?;
         let mut command = Command::new(&self.program);
-        command.stdin(input).stdout(Stdio::null());
+        // In a group of its own: what ends the server with a key does not end it, and what it has started ends with it.
+        command.stdin(input).stdout(Stdio::null()).process_group(0);
         for (name, value) in facts.environment() {
             match value {
                 Some(value) => command.env(name, value),
@@ -249,6 +252,9 @@ impl Shared {
                 Ok(Some(status)) if status.success() => return Ok(()),
                 Ok(Some(status)) => return Err(format!("it ended with {status}")),
                 Ok(None) if is_over || self.lock().is_closed => {
+                    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+                    // It may have ended meanwhile.
+                    let _ = group.map(|group| kill_process_group(group, Signal::KILL));
                     drop(child.kill());
                     drop(child.wait());
                     let why = match is_over {
@@ -383,16 +389,24 @@ mod tests {
         assert_eq!(bench.wrote(), (0..5).flat_map(each).collect::<Vec<_>>());
     }
 
+    /// With what it has started; and what a key sends to the server's group does not reach it.
     #[test]
     fn program_that_hangs_is_killed_and_the_next_one_runs() {
         let limits = Limits { run: Duration::from_millis(1_500), ..LIMITS };
-        let bench =
-            Bench::new(limits, "echo $$\nread line\ncase $line in *0}) exec sleep 600;; esac");
+        let group = "cut -d ' ' -f 5 /proc/$$/stat";
+        let hang = "sleep 600 & echo $!; wait";
+        let script = format!("echo $$\n{group}\nread line\ncase $line in *0}}) {hang};; esac");
+        let bench = Bench::new(limits, &script);
         (0..2).for_each(|number| bench.hook.put(array(number)));
         bench.close();
-        let pids = bench.wrote();
-        assert_eq!(pids.len(), 2, "{:?}", bench.told());
-        assert!(!std::path::Path::new("/proc").join(&pids[0]).exists(), "it runs on");
+        let wrote = bench.wrote();
+        let [own, group, started, next, next_group] = &wrote[..] else { panic!("{wrote:?}") };
+        assert_eq!((group, next_group), (own, next), "each has a group of its own");
+        let is_running = |pid: &String| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status"));
+            status.is_ok_and(|status| !status.contains("State:\tZ"))
+        };
+        assert!(!is_running(own) && !is_running(started), "{wrote:?}");
         assert_eq!(bench.told(), ["it did not end within 1 s, and was killed"]);
     }
 

@@ -48,7 +48,7 @@ impl Array {
             }
             Duty::Background => {
                 let (rebuild, copy) = (self.rebuild_at(now), self.copy_at(now));
-                first_of([self.resync_at(), self.scrub_at(), rebuild, copy])
+                first_of([self.resync_at(), self.scrub_at(), self.runs_at(), rebuild, copy])
             }
             Duty::Verify => self.check_at(),
             Duty::Stop => self.stop_by.filter(|_| self.stop == Stop::Wanted),

@@ -513,6 +513,7 @@ impl Array {
             }
         }
         self.core.dispatch(now);
+        self.tell_old_runs(now);
         self.tell_resync();
         self.set_timers(now);
     }

@@ -21,7 +21,7 @@ pub struct Output {
     /// Print one JSON value on standard output and nothing else
     #[arg(long, global = true, display_order = 1000)]
     pub json: bool,
-    /// Show no progress, and nothing of `fs mkfs`, `mount`, `umount` and `sync` that went well
+    /// Show no progress, and no messages that only report success
     #[arg(long, global = true, display_order = 1000)]
     pub quiet: bool,
 }

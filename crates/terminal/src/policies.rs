@@ -25,8 +25,8 @@ const LINES: [(&str, &str); 12] = [
     ),
 ];
 
-/// Of an option that takes a policy: what it is, and a line about each policy.
+/// Of an option that takes a policy: what it is, and a line about each policy. A line that begins with a space is one in man pages, too.
 pub fn each(what: &str) -> String {
-    let lines: Vec<String> = LINES.iter().map(|(name, line)| format!("{name}  {line}")).collect();
+    let lines: Vec<String> = LINES.iter().map(|(name, line)| format!("  {name}  {line}")).collect();
     format!("{what} (docs/level.md):\n\n{}", lines.join("\n"))
 }

@@ -209,14 +209,15 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
         ),
         (
             array(ArrayEvent::ScrubDone(scrub)),
-            Warning,
+            Error,
             json!({ "state": "done", "scrubbed_stripes": 30, "stripes": 30, "unreadable": 1,
                     "wrong": 2, "unrepaired": 3, "unlocated": 4, "unreported": 5, "drives": [
                         { "drive": 1, "unreadable": 0, "wrong": 2, "unrepaired": 0 },
                         { "drive": 2, "unreadable": 1, "wrong": 0, "unrepaired": 3 },
                     ] }),
             "scrub: done, 30 of 30 stripes; repaired 1 sector that could not be read and 2 that \
-             were wrong, 3 could not be repaired; 4 codewords do not match and cannot be located; \
+             were wrong; 3 sectors could not be repaired; 4 codewords do not match their redundancy: nothing tells which drive is \
+             wrong, and nothing was changed; \
              drive 1: 2 wrong; drive 2: 1 unreadable, 3 not repaired; 5 runs of sectors had no event of their own",
         ),
         (

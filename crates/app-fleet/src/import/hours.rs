@@ -7,7 +7,7 @@ use levelhead_fleet::{HoursTable, MODEL_UNKNOWN};
 use levelhead_fleet_io::hours::{Columns, HoursWriter, Ids, Named, TableFile};
 
 use super::ImportedFleet;
-use crate::names::names_place;
+use crate::names::{HEADER, names_place};
 use levelhead_app::{AppError, Progress, files};
 
 /// The most rows that are sorted at once: 6 GiB of them.
@@ -158,7 +158,7 @@ fn write_sorted(
 /// Writes which number is which drive.
 pub(super) fn write_names(place: &Path, named: &[Named]) -> Result<(), AppError> {
     files::write_whole(place, |file| {
-        writeln!(file, "raid,drive,raid_name,drive_name")?;
+        writeln!(file, "{HEADER}")?;
         for Named { drive, raid, raid_name, drive_name } in named {
             writeln!(file, "{raid},{drive},\"{raid_name}\",\"{drive_name}\"")?;
         }

@@ -10,7 +10,9 @@ const NAMED_MAX: usize = 3;
 
 /// The verdict on these rows.
 pub(super) fn verdict(rows: &[Estimate]) -> String {
-    let papers: Vec<&Estimate> = rows.iter().filter(|row| row.paper.is_some()).collect();
+    let is_papers =
+        |row: &&Estimate| row.paper.is_some() && !matches!(row.claim, Claim::Derived(_));
+    let papers: Vec<&Estimate> = rows.iter().filter(is_papers).collect();
     match papers.as_slice() {
         [] => ranges(rows),
         few if few.len() <= NAMED_MAX => {
@@ -30,19 +32,22 @@ pub(super) fn verdict(rows: &[Estimate]) -> String {
 /// How many of the paper's numbers are reproduced, in a sentence and a space; nothing without intervals.
 fn counted(papers: &[&Estimate]) -> String {
     let all = |what| papers.iter().filter(|row| row.agreement() == Some(what)).count();
-    let (good, count) = (all(Agreement::Reproduced), papers.len());
-    if all(Agreement::NoInterval) == count {
+    let (good, unknown) = (all(Agreement::Reproduced), all(Agreement::NoInterval));
+    let count = papers.len() - unknown;
+    if count == 0 {
         return String::new();
     }
     let within = match papers.iter().any(|row| has_interval(row)) {
         true => " within their 95 % intervals",
         false => "",
     };
-    match good {
-        good if good == count => {
-            format!("Our results reproduce all {count} numbers of the paper{within}. ")
-        }
-        good => format!("Our results reproduce {good} of the paper's {count} numbers{within}. "),
+    let sentence = match (good == count, unknown) {
+        (true, 0) => format!("Our results reproduce all {count} numbers of the paper{within}"),
+        _ => format!("Our results reproduce {good} of the paper's {count} numbers{within}"),
+    };
+    match unknown {
+        0 => format!("{sentence}. "),
+        _ => format!("{sentence}; {unknown} more have no interval to judge by. "),
     }
 }
 
@@ -63,7 +68,7 @@ pub(super) fn ours(row: &Estimate) -> String {
 /// The paper's number, if it has one.
 pub(super) fn papers(row: &Estimate) -> Option<String> {
     let bound = match row.claim {
-        Claim::Equal => "",
+        Claim::Equal | Claim::Derived(_) => "",
         Claim::AtMost => "<= ",
         Claim::AtLeast => ">= ",
     };
@@ -221,8 +226,19 @@ mod tests {
         );
         assert!(all.ends_with("The paper: 28. Reproduced."), "{all}");
         let single = row(Some(10.0), Unit::Millis, [4.0, f64::NEG_INFINITY, f64::INFINITY]);
-        let all = verdict(&[single.clone(), single.clone(), single.clone(), single]);
+        let all = verdict(&[single.clone(), single.clone(), single.clone(), single.clone()]);
         assert!(all.starts_with("Ours, the first: 4.00 ms ("), "{all}");
+        // What cannot be judged is not called missed, and what we have derived is none of the paper's numbers.
+        let exact = row(Some(28.0), Unit::Count, [28.0; 3]);
+        let derived = row(Some(1.1), Unit::Times, [1.5; 3]);
+        let derived = Estimate { claim: Claim::Derived(0.1), ..derived };
+        let all = verdict(&[exact.clone(), exact.clone(), derived, single.clone(), single]);
+        assert!(
+            all.starts_with(
+                "Our results reproduce 2 of the paper's 2 numbers; 2 more have no interval to judge by. Ours, the first"
+            ),
+            "{all}"
+        );
     }
 
     #[test]

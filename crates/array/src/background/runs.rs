@@ -2,8 +2,8 @@
 //!
 //! - RN1. A run has findings of one kind: a drive, a fault, and whether it was repaired; or codewords of which the wrong drive
 //!   cannot be located. Each finding begins where the one before it has ended.
-//! - RN2. One run of a kind is open. It is closed by the first finding of its kind that does not adjoin, after [`OPEN_MAX`], and
-//!   when its owner knows of nothing that may still be found beside it.
+//! - RN2. One run of a kind is open. It is closed by the first finding of its kind that does not adjoin, [`OPEN_MAX`] after it began
+//!   whatever happens, and when its owner knows of nothing that may soon be found beside it.
 
 use levelhead_units::{Instant, Nanos};
 
@@ -39,6 +39,11 @@ impl Runs {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// When the first of them has been open for too long.
+    pub(crate) fn due_at(&self) -> Option<Instant> {
+        self.0.first().map(|run| run.since + OPEN_MAX)
     }
 
     /// Closes all of them.

@@ -46,7 +46,8 @@ const LOOKS_MAX: usize = 8;
 /// How far a scrub is, is recorded this long after the last time, and when it begins or ends or the array is stopped.
 const MARK_EVERY: Nanos = Nanos::from_secs(60);
 
-/// The most runs of sectors that a scrub reports one by one: how many it leaves out, its last event says.
+/// The most runs of sectors of either kind (repaired or not) that a scrub reports one by one: how many it leaves out, its last event
+/// says.
 const TOLD_MAX: u64 = 256;
 
 /// See the module.
@@ -71,7 +72,8 @@ pub(crate) struct Scrub {
     runs: Runs,
     /// Whether the last scan has found something: what comes next may adjoin.
     has_found: bool,
-    told: u64,
+    /// Runs of what was repaired, and of what was not: the many of one kind hide none of the other.
+    told: [u64; 2],
     /// When it was recorded last how far it is.
     marked: Instant,
     errors: Vec<ReadErrors>,
@@ -107,7 +109,7 @@ impl Scrub {
             hopeless: BTreeSet::new(),
             runs: Runs::default(),
             has_found: false,
-            told: 0,
+            told: [0; 2],
             marked: Instant::ZERO,
             errors: vec![ReadErrors::default(); drives],
         }
@@ -149,7 +151,7 @@ impl Array {
         self.tell_runs();
         let scrub = &mut self.scrub;
         if scrub.state != ScrubState::Stopped {
-            (scrub.to, scrub.found, scrub.told) = (0, ScrubFound::default(), 0);
+            (scrub.to, scrub.found, scrub.told) = (0, ScrubFound::default(), [0; 2]);
             scrub.found_on.iter_mut().for_each(|found| *found = DriveFound::nothing(found.drive));
         }
         (scrub.state, scrub.blame) = (ScrubState::Running, blame);
@@ -184,7 +186,7 @@ impl Array {
     /// How far a scrub is.
     pub fn scrub(&self) -> ScrubProgress {
         let Scrub { state, to, found, told, .. } = self.scrub;
-        let unreported = told.saturating_sub(TOLD_MAX);
+        let unreported = told.into_iter().map(|told| told.saturating_sub(TOLD_MAX)).sum();
         ScrubProgress { state, to, stripes: self.core.layout.stripes(), found, unreported }
     }
 
@@ -291,6 +293,10 @@ impl Array {
     /// Whether something may be found soon that adjoins what was found last.
     fn may_find_more(&self) -> bool {
         let scrub = &self.scrub;
+        // A drive that does not answer may hold up all that is under way.
+        if !self.core.drives.silent().without(self.core.drives.lost()).is_empty() {
+            return false;
+        }
         let is_mending = scrub.mend.is_some() || (!scrub.suspects.is_empty() && self.may_work());
         is_mending || (scrub.has_found && (scrub.scan.is_some() || self.wants_scan()))
     }
@@ -401,6 +407,9 @@ impl Array {
     pub(crate) fn forget_errors(&mut self, drive: DriveIdx) {
         if let Some(wrong) = self.scrub.wrong.get_mut(drive.as_usize()) {
             *wrong = 0;
+        }
+        if let Some(found) = self.scrub.found_on.get_mut(drive.as_usize()) {
+            *found = DriveFound::nothing(drive);
         }
         // Of one that has nothing but the journal none are counted.
         if let Some(errors) = self.scrub.errors.get_mut(drive.as_usize()) {
@@ -522,9 +531,23 @@ impl Array {
     fn tell_run(&mut self, run: ArrayEvent) {
         // Beside no scrub it is one at a time, as clients come to it.
         let is_scrub = self.scrub.state == ScrubState::Running;
-        self.scrub.told += u64::from(is_scrub);
-        if !is_scrub || self.scrub.told <= TOLD_MAX {
+        let is_mended = matches!(run, ArrayEvent::Repaired { is_repaired: true, .. });
+        let told = &mut self.scrub.told[usize::from(!is_mended)];
+        *told += u64::from(is_scrub);
+        if !is_scrub || *told <= TOLD_MAX {
             self.tell(run);
+        }
+    }
+
+    /// When a run is to be told although more may be found beside it.
+    pub(crate) fn runs_at(&self) -> Option<Instant> {
+        self.scrub.runs.due_at()
+    }
+
+    /// Tells the runs that have been open for long.
+    pub(crate) fn tell_old_runs(&mut self, now: Instant) {
+        if self.runs_at().is_some_and(|at| at <= now) {
+            self.tell_runs();
         }
     }
 }

@@ -362,10 +362,14 @@ impl FromStr for Spec {
     fn from_str(text: &str) -> Result<Self, SpecError> {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         let Some(family) = Family::ALL.into_iter().find(|family| family.name() == name) else {
+            // Never a type with another number: raid0 is not what raid7 means.
+            let digits = |name: &str| name.chars().filter(char::is_ascii_digit).collect::<String>();
+            let names = Family::ALL.map(Family::name).into_iter();
+            let alike = names.filter(|known| digits(known) == digits(name));
             return fail(format!(
                 "'{name}' is not an array type: expected one of raid0, raid1, raid10, raid4, raid5, raid6 or \
                  eraid, as in eraid:5+1,e=2,chunk=8KiB{}",
-                meant(name, Family::ALL.map(Family::name))
+                meant(name, alike)
             ));
         };
         let mut parts = rest.split(',');
@@ -510,7 +514,8 @@ mod tests {
     #[test]
     fn impossible_shapes_are_refused_with_the_limit() {
         for (text, sentence) in [
-            ("raid7:4", "'raid7' is not an array"),
+            ("raid7:4", "as in eraid:5+1,e=2,chunk=8KiB"),
+            ("riad5:4", "; did you mean 'raid5'?"),
             ("raid6:3", "raid6 needs at least 4 drives, got 3"),
             ("raid6:1", "raid6 needs at least 4 drives, got 1"),
             ("raid5:3+2", "raid5 has 1 redundant drive, got 2"),

@@ -1,7 +1,7 @@
 //! What drives do to their bytes without a word, and what a scrub makes of it.
 
 use levelhead_array::{
-    ArrayEvent, Blame, Budget, Cell, Fault, Policy, Row, ScrubState, Settings, Spec,
+    ArrayEvent, Blame, Budget, Cell, Fault, Policy, Row, ScrubState, Settings, Spec, Submit,
 };
 use levelhead_block::{BlockDevice, Memory};
 use levelhead_stats::{Rng, Streams};
@@ -360,6 +360,51 @@ fn scrub_says_how_many_runs_it_does_not_report_one_by_one() {
         _ => None,
     });
     assert_eq!(found, Some((unreported, 500)));
+}
+
+/// 256 runs that were repaired hide none that was not.
+#[test]
+fn what_was_not_repaired_is_reported_however_much_was() {
+    let mut run = start("raid6:4+2,chunk=4KiB", 1_000, 1);
+    let mut rng = Streams::new(1).stream("scrub");
+    let [content, _] = contents(&run, &mut rng);
+    fill(&mut run, &content);
+    let drives = |stripe| if stripe == 900 { 0..2 } else { 1..2 };
+    for (stripe, drive) in
+        (0..1_000).step_by(2).flat_map(|at| drives(at).map(move |drive| (at, drive)))
+    {
+        let place = chunk(&run, stripe);
+        rng.fill(run.drives[drive].bytes_mut(place));
+    }
+    let done = run.scrub(Blame::Drives);
+    assert_eq!((done.found.unlocated, done.unreported), (1, 499 - 256));
+    let is_told = |event: &ArrayEvent| matches!(event, ArrayEvent::Unlocated { stripe: 900, .. });
+    assert!(run.array_events.iter().any(is_told));
+}
+
+/// A drive takes a command and does not end it, and nothing says how long that may take.
+#[test]
+fn finding_is_reported_within_a_minute_although_the_scrub_hangs() {
+    let mut run = start("raid6:4+2,chunk=4KiB", 1_000, 1);
+    let mut rng = Streams::new(1).stream("scrub");
+    let [content, _] = contents(&run, &mut rng);
+    fill(&mut run, &content);
+    // All is wrong from there on, so that what comes next may always adjoin.
+    for stripe in 100..1_000 {
+        let place = chunk(&run, stripe);
+        rng.fill(run.drives[1].bytes_mut(place));
+    }
+    let last = chunk(&run, 500).lba;
+    assert!(run.array.handle_scrub_start(run.now(), Blame::Drives));
+    let hangs = |submit: &Submit| {
+        submit.drive.as_usize() == 2 && submit.command.extent().is_some_and(|it| it.end() > last)
+    };
+    run.run_but_for(hangs, Nanos::from_secs(59));
+    assert!(run.array.scrub().found.wrong > 0, "it has found something");
+    let is_told = |event: &ArrayEvent| matches!(event, ArrayEvent::Repaired { .. });
+    assert!(!run.array_events.iter().any(is_told), "and more may come");
+    run.run_but_for(hangs, Nanos::from_secs(2));
+    assert!(run.array_events.iter().any(is_told));
 }
 
 /// No scrub is under way, and nothing waits for one.

@@ -51,7 +51,7 @@ pub(crate) enum Options {
     Status(StatusArgs),
     /// Show the events of a running array and its drives
     Events(EventsArgs),
-    /// Read and compare everything in a running array in the background, and repair it
+    /// Read and compare everything in a running array in the background, and repair what it can
     Scrub(ScrubArgs),
     #[command(flatten)]
     Ask(Ask),

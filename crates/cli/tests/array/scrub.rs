@@ -114,7 +114,10 @@ fn with_one_redundant_drive_a_mismatch_is_told_and_nothing_is_changed() {
     assert_eq!((done["wrong"].as_u64(), done["unlocated"].as_u64()), (Some(0), Some(1)), "{done}");
     assert!(before == drives.iter().map(data).collect::<Vec<_>>());
     let said = levelhead(&["array", "status", serving.control()]).good();
-    assert!(said.contains("1 codeword does not match and cannot be located"), "{said}");
+    let state = "state:     degraded: 1 codeword does not match its redundancy; ";
+    assert!(said.contains(state), "{said}");
+    assert!(said.contains("next:      compare the files there with a backup; "), "{said}");
+    levelhead(&["array", "status", serving.control(), "--check"]).degraded();
     serving.stop();
 }
 

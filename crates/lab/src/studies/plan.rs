@@ -175,7 +175,7 @@ pub struct Row {
 }
 
 /// How a paper means a number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Claim {
     /// As a result.
     #[default]
@@ -184,6 +184,16 @@ pub enum Claim {
     AtMost,
     /// As a lower bound: "above 12 %".
     AtLeast,
+    /// Not itself: it is a ratio of two of its results, and may be off by this much as those are rounded.
+    Derived(f64),
+}
+
+/// Half a unit of the last digit that `number` is written with: of 44 a half, of 0.22 five thousandths.
+pub(super) fn half_of_last_digit(number: f64) -> f64 {
+    let text = number.to_string();
+    let decimals = text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    // Written with a power of ten, which stays exact for decimals without end.
+    0.5 * 10_f64.powi(-(decimals as i32))
 }
 
 /// What a row of a study is called.
@@ -317,6 +327,15 @@ impl Row {
     #[must_use]
     pub fn paper(mut self, number: f64) -> Self {
         self.paper = Some(number);
+        self
+    }
+
+    /// Beside the ratio of two numbers of the paper.
+    #[must_use]
+    pub fn paper_ratio(mut self, part: f64, whole: f64) -> Self {
+        let ratio = part / whole;
+        let share = half_of_last_digit(part) / part + half_of_last_digit(whole) / whole;
+        (self.paper, self.claim) = (Some(ratio), Claim::Derived(ratio * share));
         self
     }
 

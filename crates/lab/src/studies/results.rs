@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::interval;
-use super::plan::{Claim, Measured, OneSeed, Ours, StudyPlan, Unit};
+use super::plan::{Claim, Measured, OneSeed, Ours, StudyPlan, Unit, half_of_last_digit};
 
 /// One cell with one seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,7 +104,10 @@ impl Estimate {
         if !(self.low.is_finite() && self.high.is_finite()) {
             return Some(Agreement::NoInterval);
         }
-        let half = half_of_last_digit(paper);
+        let half = match self.claim {
+            Claim::Derived(half) => half,
+            Claim::Equal | Claim::AtMost | Claim::AtLeast => half_of_last_digit(paper),
+        };
         let is_above = self.low > paper + half && self.claim != Claim::AtLeast;
         let is_below = self.high < paper - half && self.claim != Claim::AtMost;
         Some(if is_above || is_below { Agreement::Missed } else { Agreement::Reproduced })
@@ -122,14 +125,6 @@ pub enum Agreement {
     NoInterval,
     /// Our array could not carry the load.
     Overloaded,
-}
-
-/// Half a unit of the last digit that `number` is written with: of 44 a half, of 0.22 five thousandths.
-fn half_of_last_digit(number: f64) -> f64 {
-    let text = number.to_string();
-    let decimals = text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
-    // Written with a power of ten, which stays exact for decimals without end.
-    0.5 * 10_f64.powi(-(decimals as i32))
 }
 
 /// What a study has found.
@@ -229,6 +224,8 @@ mod tests {
             (0.22, Claim::Equal, [0.23; 3], Missed),
             (1e-8, Claim::Equal, [2e-8; 3], Missed),
             (28.0, Claim::Equal, [29.0; 3], Missed),
+            (1.125, Claim::Derived(0.067), [1.06, 1.042, 1.077], Reproduced),
+            (1.125, Claim::Derived(0.067), [1.04, 1.03, 1.05], Missed),
             (10.0, Claim::AtMost, [4.0, 3.0, 5.0], Reproduced),
             (10.0, Claim::AtMost, [12.0, 11.0, 13.0], Missed),
             (12.0, Claim::AtLeast, [14.0, 13.0, 15.0], Reproduced),

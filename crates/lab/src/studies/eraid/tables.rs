@@ -95,7 +95,7 @@ fn table(ask: &Ask, metric: &'static str, paper: &[[f64; 3]; 5]) -> StudyPlan {
             if row > 0 {
                 let head = Head::new(name.clone(), format!("{metric} over no retry"));
                 let ratio = Row::ratio(head, metric, [name, none.clone()]);
-                ratios.push(ratio.paper(paper[row][column] / paper[0][column]));
+                ratios.push(ratio.paper_ratio(paper[row][column], paper[0][column]));
             }
         }
         let names = RETRIES.map(|retry| {
