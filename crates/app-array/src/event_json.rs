@@ -567,6 +567,9 @@ impl EventJson {
                 "drive {drive} had {} lately, and the array needs it",
                 words::counted(*errors, "read error")
             ),
+            Facts::Scrub(ScrubJson { scrubbed_stripes, stripes, .. }) if event == "scrub-begun" => {
+                format!("scrub from stripe {scrubbed_stripes} of {stripes} on")
+            }
             Facts::Scrub(scrub) => scrub.sentence(),
             Facts::Damaged { drive, first_sector, sectors } => {
                 let (are, they, them) = match sectors {

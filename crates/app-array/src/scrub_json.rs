@@ -105,11 +105,15 @@ impl ScrubJson {
         if unreadable + wrong + unrepaired + unlocated == 0 {
             return format!("{far}; nothing was wrong");
         }
-        let mut sentence = format!(
-            "{far}; repaired {} that could not be read and {wrong} that {} wrong",
-            words::counted(*unreadable, "sector"),
-            if *wrong == 1 { "was" } else { "were" },
-        );
+        let mut sentence = far;
+        if unreadable + wrong > 0 {
+            let (sectors, were) =
+                (words::counted(*unreadable, "sector"), if *wrong == 1 { "was" } else { "were" });
+            let repaired = format!(
+                "; repaired {sectors} that could not be read and {wrong} that {were} wrong"
+            );
+            sentence.push_str(&repaired);
+        }
         if *unrepaired > 0 {
             let sectors = words::counted(*unrepaired, "sector");
             sentence.push_str(&format!("; {sectors} could not be repaired"));

@@ -231,7 +231,7 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
             Info,
             json!({ "state": "running", "scrubbed_stripes": 0, "stripes": 30, "unreadable": 0,
                     "wrong": 0, "unrepaired": 0, "unlocated": 0, "unreported": 0, "drives": [] }),
-            "scrub: running, 0 of 30 stripes; nothing was wrong",
+            "scrub from stripe 0 of 30 on",
         ),
         (
             array(ArrayEvent::Failed { lost: drives, survives: 1 }),

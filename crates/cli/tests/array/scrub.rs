@@ -154,7 +154,7 @@ fn scrub_goes_on_after_a_restart_from_where_it_was() {
             levelhead(&["array", "scrub", &drives[0]]).good();
         } else {
             let events = levelhead(&["array", "events", &drives[0]]).good();
-            assert!(events.contains("scrub: "), "{events}");
+            assert!(events.contains("scrub from stripe "), "{events}");
         }
         wait_until("it has seen everything", || scrub("status")["state"] == "done");
         let status = serving.status();
