@@ -30,11 +30,12 @@ pub(super) fn names_place(table: &Path) -> PathBuf {
     table.with_extension("names.csv")
 }
 
-/// The names of the `wanted` drives, from the files beside `tables`. A table without such a file has numbers alone.
+/// The names of the `wanted` drives, from the files beside `tables`. A table without such a file has numbers alone, and one that begins
+/// in another way is somebody else's.
 ///
 /// # Errors
 ///
-/// A file that cannot be read or has another form, and two that call a drive differently: their tables number drives
+/// A file that cannot be read or has another form further down, and two that call a drive differently: their tables number drives
 /// differently, and cannot be counted together.
 pub(super) fn names_of(
     tables: &[PathBuf],

@@ -338,4 +338,7 @@ fn names_that_contradict_each_other_or_have_another_form_are_refused() {
     refused(&levelhead(&analyze), "another name");
     name("late", "sdb");
     refused(&levelhead(&analyze), "late.names.csv:2: expected raid,drive");
+    // Somebody else's file.
+    fs::write(shelf.path("late.names.csv"), "my,own,notes\nfoo,bar,baz\n").unwrap();
+    assert!(levelhead(&analyze).good().contains("\nsda "));
 }
