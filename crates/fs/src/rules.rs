@@ -1,6 +1,6 @@
 //! The rules that keep files safe through a power cut, by name, so that a test can leave one out and must notice.
 //!
-//! A mount keeps all of them. `levelhead-lab` leaves each out and says which seeds notice that (`lab/tests/it/files.rs`).
+//! A mount keeps all of them. `levelhead-torture` leaves each out and says which seeds notice that (`torture/tests/it/files.rs`).
 
 /// A rule of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

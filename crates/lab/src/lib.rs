@@ -1,4 +1,4 @@
-//! The cores in virtual time: worlds, replays, checkers and swarms.
+//! The cores in virtual time: worlds and replays.
 //!
 //! ```text
 //!     arrivals --> [ array ] --Submit--> [ drive ] x N
@@ -8,8 +8,7 @@
 //!
 //! A [`World`] is one array over modelled drives. [`replay`] sends it a list of arrivals once for
 //! each policy, over drives that behave alike each time: a sector fails for the same requests
-//! whatever the policy. [`swarm`] sends it random requests over drives that fail and disappear,
-//! and compares every byte with plain memory.
+//! whatever the policy.
 //!
 //! [`timed`] reads from a world for a fixed time and counts what is unfinished then, as a measurement with
 //! a clock does: it predicts what a run in real time gives.
@@ -34,20 +33,14 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
-pub mod crash;
-pub mod files;
 mod lone;
 pub mod mounted;
 pub mod open_loop;
 mod pumped;
 pub mod replay;
-
-pub mod restarts;
 mod shelf;
 mod start;
 pub mod studies;
-pub mod swarm;
-pub mod tails;
 pub mod timed;
 pub mod trace_based;
 mod world;

@@ -189,7 +189,8 @@ fn run_part(root: &Path, part: Part, wish: &Wish) -> anyhow::Result<()> {
         }
         Part::Swarms => {
             let (minutes, first) = (wish.minutes.to_string(), wish.first.to_string());
-            let example = ["run", "--release", "--package", "levelhead-lab", "--example", "soak"];
+            let example =
+                ["run", "--release", "--package", "levelhead-torture", "--example", "soak"];
             let options = ["--", "--minutes", &minutes, "--first", &first];
             good(cargo(root).args(example).args(options))
         }
@@ -258,7 +259,7 @@ fn upgrades(root: &Path) -> anyhow::Result<()> {
 
 /// All of them, a share of them on each core.
 fn sequences(root: &Path) -> anyhow::Result<()> {
-    let example = ["--release", "--package", "levelhead-lab", "--example", "files"];
+    let example = ["--release", "--package", "levelhead-torture", "--example", "files"];
     good(cargo(root).arg("build").args(example))?;
     let shares = std::thread::available_parallelism()?.get();
     let mut running = Vec::new();

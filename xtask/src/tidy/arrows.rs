@@ -31,6 +31,7 @@ const HOUSE: &[(u8, &str, &str)] = &[
     (4, "fleet-io", "fleet"),
     (4, "report", "stats"),
     (4, "metrics", ""),
+    (4, "torture", "lab array bytes drive fs trace block erasure stats"),
     (5, "app", "nbd block"),
     (6, "app-array", "app nbd metrics report host array block erasure"),
     (6, "app-drive", "app nbd report host array drive block stats erasure"),
@@ -236,7 +237,7 @@ mod tests {
                 .map(|row| row.1)
                 .collect()
         };
-        assert_eq!(sees("lab"), ["app-fleet", "app-lab", "bench"]);
+        assert_eq!(sees("lab"), ["torture", "app-fleet", "app-lab", "bench"]);
         assert_eq!(sees("app-lab"), ["cli-lab"]);
         assert!(!sees("drive").contains(&"array"));
         assert!(!sees("array").contains(&"fs"));

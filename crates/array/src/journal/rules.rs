@@ -1,6 +1,6 @@
 //! The rules that keep data safe, by name, so that a test can leave one out and must notice.
 //!
-//! A server keeps all of them. `lab/examples/canaries.rs` leaves each out and says after how many crash images that is
+//! A server keeps all of them. `torture/examples/canaries.rs` leaves each out and says after how many crash images that is
 //! noticed. `Records`, `Flush`, `Complete` and `Order` take a few seeds, `Loss` 5,000 images (aim `late-books`, seed 24),
 //! `Decide` 12,000 (aim `again`, seed 103), `Reuse` 29,000 (aim `focused`, seed 143), `UnlistedAgain` 1,600 (aim `damaged`, seed 27),
 //! `Unlisted` 9,800 (the same, seed 153). Of the rules of drives that come back, with aim `returns`, `MissedAgain` takes

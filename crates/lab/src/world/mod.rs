@@ -177,13 +177,18 @@ impl World {
     }
 
     /// The time of the last reading of the server's clock, at a standstill.
-    pub(crate) fn server_time(&self) -> Instant {
+    pub fn server_time(&self) -> Instant {
         self.clock.last()
     }
 
     /// How many events there have been: ends of drives' commands and looks at their health.
     pub fn events(&self) -> u64 {
         self.events.popped()
+    }
+
+    /// Drives that came into the places of others.
+    pub fn replaced(&self) -> u64 {
+        self.replaced
     }
 
     /// How many commands wait for each drive or are inside it.

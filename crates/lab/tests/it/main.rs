@@ -3,22 +3,16 @@
 mod account;
 mod catch_up;
 mod conformance;
-mod crash;
-mod expected;
-mod files;
 mod load;
 mod mirrors;
 mod papers;
 mod planner_agrees;
 mod power;
 mod recorded;
-mod restarts;
 mod silent;
 mod studies;
 #[path = "../../../drive/tests/support/mod.rs"]
 mod support;
-mod swarm;
-mod tails;
 mod verified;
 mod verify;
 mod verify_isolated;

@@ -276,7 +276,7 @@ fn without_verification_the_same_run_reads_wrong_data() {
     assert!(bed.wrong > 0);
 }
 
-/// The canary of VF3: what waits to be read back is had from the drives. (That of VF2 is in `lab/tests/it/crash.rs`, that of ME2
+/// The canary of VF3: what waits to be read back is had from the drives. (That of VF2 is in `torture/tests/it/crash.rs`, that of ME2
 /// among the tests of `array`: the next check finds what was mended so, unless the power is cut before.)
 #[test]
 fn what_waits_is_not_had_from_the_drives() {

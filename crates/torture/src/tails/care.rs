@@ -8,7 +8,7 @@ use levelhead_block::Memory;
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, SECTOR_SIZE, Sectors};
 
-use crate::World;
+use levelhead_lab::World;
 
 /// The longest time that filling a drive or a scrub may take in an array of which nothing is asked.
 const MENDED_MAX: Nanos = Nanos::from_secs(3_600);

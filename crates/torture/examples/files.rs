@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use levelhead_fs::rules::{Rule, Rules};
-use levelhead_lab::files::{Aim, Tally, run, sequences, shrink};
+use levelhead_torture::files::{Aim, Tally, run, sequences, shrink};
 
 /// What is to be run.
 struct Ask {

@@ -1,7 +1,7 @@
 //! Arrays that are started again and again, many seeds; and what must be found where the books are kept badly.
 
 use levelhead_lab::Planted;
-use levelhead_lab::restarts::{Report, run};
+use levelhead_torture::restarts::{Report, run};
 
 use crate::expected::caught;
 

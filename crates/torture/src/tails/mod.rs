@@ -44,8 +44,8 @@ use levelhead_units::{Instant, Nanos, Ratio};
 
 use self::draw::{Script, Shape};
 use self::pass::{Events, Outcomes};
-use crate::World;
-use crate::replay::{self, Sending};
+use levelhead_lab::World;
+use levelhead_lab::replay::{self, Sending};
 
 /// How many times as long as without the bad drives the 99th percentile may be.
 pub const TIMES_MAX: f64 = 2.5;

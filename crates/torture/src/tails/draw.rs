@@ -13,7 +13,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 use super::Aim;
 use super::care::Care;
-use crate::WorldSettings;
+use levelhead_lab::WorldSettings;
 
 const LAYOUTS: [&str; 14] = [
     "raid4:3+1,chunk=16KiB",

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::process::ExitCode;
 
 use levelhead_array::journal::rules::{Rule, Rules};
-use levelhead_lab::crash::{Aim, Tally, run};
+use levelhead_torture::crash::{Aim, Tally, run};
 
 fn main() -> ExitCode {
     let most = match std::env::args().nth(1).map(|text| text.parse::<u64>()) {

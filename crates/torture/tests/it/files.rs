@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use levelhead_fs::rules::{Rule, Rules};
-use levelhead_lab::files::{Aim, Tally, run, sequences};
+use levelhead_torture::files::{Aim, Tally, run, sequences};
 
 use crate::expected::caught;
 

@@ -27,9 +27,9 @@ use levelhead_drive::{CacheMode, Profile, Settings};
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, SECTOR_SIZE, Sectors};
 
-use crate::shelf::Planted;
-use crate::start::{Force, Journaling, NoStart};
-use crate::{World, WorldSettings};
+use levelhead_lab::Planted;
+use levelhead_lab::{Force, Journaling, NoStart};
+use levelhead_lab::{World, WorldSettings};
 
 const LAYOUTS: [&str; 10] = [
     "raid4:2+1,chunk=8KiB",

@@ -9,11 +9,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use levelhead_lab::crash::{self, Aim, Tally};
-use levelhead_lab::files;
-use levelhead_lab::swarm::{self, Sabotage};
-use levelhead_lab::tails::{Aim as TailAim, Swarm};
-use levelhead_lab::{Planted, restarts};
+use levelhead_lab::Planted;
+use levelhead_torture::crash::{self, Aim, Tally};
+use levelhead_torture::files;
+use levelhead_torture::restarts;
+use levelhead_torture::swarm::{self, Sabotage};
+use levelhead_torture::tails::{Aim as TailAim, Swarm};
 
 /// Requests of one run of the swarm.
 const REQUESTS: u64 = 400;

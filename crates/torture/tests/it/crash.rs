@@ -1,8 +1,8 @@
 //! Crash swarms over arrays with a journal.
 
 use levelhead_array::journal::rules::{Rule, Rules};
-use levelhead_lab::crash::disk::Manners;
-use levelhead_lab::crash::{Aim, Tally, run};
+use levelhead_torture::crash::disk::Manners;
+use levelhead_torture::crash::{Aim, Tally, run};
 
 use crate::expected::caught;
 

@@ -1,7 +1,7 @@
 //! Swarms with the tail as an invariant, many seeds; and what must be noticed.
 
 use levelhead_array::Policy;
-use levelhead_lab::tails::{Aim, Broken, How, Planted, Report, Swarm};
+use levelhead_torture::tails::{Aim, Broken, How, Planted, Report, Swarm};
 
 const SEEDS: u64 = 30;
 

@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use levelhead_lab::tails::{Aim, Swarm};
+use levelhead_torture::tails::{Aim, Swarm};
 use levelhead_units::Nanos;
 
 fn main() -> ExitCode {

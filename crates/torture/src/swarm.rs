@@ -24,7 +24,7 @@ use levelhead_drive::{CacheMode, Faults, Profile, Settings};
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, Ratio, Sectors};
 
-use crate::{World, WorldSettings};
+use levelhead_lab::{World, WorldSettings};
 
 const LAYOUTS: [&str; 12] = [
     "raid0:3,chunk=8KiB",

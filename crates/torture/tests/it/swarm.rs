@@ -1,7 +1,7 @@
 //! Swarms: many seeds, each twice.
 
 use levelhead_array::{VerifyMode, VerifySettings};
-use levelhead_lab::swarm::{Report, Sabotage, run, run_checked};
+use levelhead_torture::swarm::{Report, Sabotage, run, run_checked};
 use levelhead_units::Sectors;
 
 const SEEDS: u64 = 120;

@@ -11,7 +11,7 @@ use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos, SECTOR_SIZE, Sector
 use super::Planted;
 use super::care::{self, Care};
 use super::draw::{Mishap, Standstill};
-use crate::{World, WorldSettings};
+use levelhead_lab::{World, WorldSettings};
 
 /// The longest time that anything may take once no request comes any more.
 const REST_MAX: Nanos = Nanos::from_secs(600);
@@ -340,7 +340,7 @@ impl Pass<'_> {
             latencies: self.latencies.into_iter().flatten().collect(),
             span: self.span,
             corrupted: self.corrupted,
-            replaced: self.world.replaced,
+            replaced: self.world.replaced(),
             verified: self.verified,
             decoded: self.decoded,
             behind_writes: self.behind_writes,

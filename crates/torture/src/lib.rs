@@ -1,0 +1,18 @@
+//! The judge of the cores: what may go wrong with drives, power and servers, drawn by seed, and promises that are checked
+//! after every one of it. For development only: no program that is shipped contains it.
+//!
+//! | module | what runs | what goes wrong |
+//! |---|---|---|
+//! | [`crash`] | an array with its bytes, no time | power cuts at every effect boundary, losses, returns, drives that lie |
+//! | [`files`] | a filesystem | power cuts, damaged copies and redundancy |
+//! | [`restarts`] | an array over modelled drives | stops and cuts between any two records, old members put back |
+//! | [`swarm`] | the same | drives that fail, hang, stall, lose and tear writes |
+//! | [`tails`] | the same | drives that are slow: the tail of reads is bounded |
+
+#![forbid(unsafe_code)]
+
+pub mod crash;
+pub mod files;
+pub mod restarts;
+pub mod swarm;
+pub mod tails;
