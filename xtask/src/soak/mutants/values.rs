@@ -35,7 +35,9 @@ fn of_type(returned: &Type) -> Vec<String> {
                 all = all
                     .iter()
                     .flat_map(|before: &Vec<String>| {
-                        values.iter().map(move |value| [&before[..], &[value.clone()]].concat())
+                        values
+                            .iter()
+                            .map(move |value| [&before[..], std::slice::from_ref(value)].concat())
                     })
                     .collect();
             }
