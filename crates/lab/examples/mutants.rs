@@ -1,6 +1,6 @@
-//! Whether crash swarms notice what is wrong with the array they are built with: `mutants AIMS NEXT IMAGES FIRST`.
+//! Whether crash swarms notice what is wrong with the array they are built with: `mutants AIMS NEXT IMAGES FIRST SECONDS`.
 //!
-//! The aims, which a comma parts, take turns: run `n`, from `NEXT` on, has aim `n % aims` and seed `FIRST + n`. It ends with the first broken promise, panic or hang, or after so many images. `mutants aims`
+//! The aims, which a comma parts, take turns: run `n`, from `NEXT` on, has aim `n % aims` and seed `FIRST + n`. It ends with the first broken promise, panic or hang, or after so many images or seconds. `mutants aims`
 //! names all aims. The last line of the output is one of
 //!
 //! ```text
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use levelhead_lab::crash::{Aim, Tally, run};
 
@@ -41,9 +41,10 @@ fn main() -> ExitCode {
     let aims: Option<Vec<(&str, Aim)>> =
         args.first().and_then(|names| names.split(',').map(find).collect());
     let number = |at: usize| args.get(at).and_then(|text| text.parse::<u64>().ok());
-    let (Some(aims), Some(next), Some(most), Some(first)) = (aims, number(1), number(2), number(3))
+    let (Some(aims), Some(next), Some(most), Some(first), Some(seconds)) =
+        (aims, number(1), number(2), number(3), number(4))
     else {
-        eprintln!("mutants: expected AIMS NEXT IMAGES FIRST, or aims");
+        eprintln!("mutants: expected AIMS NEXT IMAGES FIRST SECONDS, or aims");
         return ExitCode::from(2);
     };
     set_hook(Box::new(|info| {
@@ -51,10 +52,11 @@ fn main() -> ExitCode {
         *PANIC.lock().unwrap() = said;
     }));
     thread::Builder::new().spawn(watch).expect("a thread is left");
+    let until = Instant::now() + Duration::from_secs(seconds);
     let mut tally = Tally::default();
     let count = aims.len() as u64;
     for at in next.. {
-        if tally.images >= most {
+        if tally.images >= most || Instant::now() >= until {
             println!("left {at} {}", tally.images);
             break;
         }

@@ -186,7 +186,8 @@ impl Runner<'_> {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("ulimit -c 0; ulimit -v {MEMORY_KIB}; exec \"$@\""), "sh"]);
         command.arg(self.program).arg(aims);
-        command.args([left.next, most, self.first].map(|number| number.to_string()));
+        let seconds = self.until.saturating_duration_since(Instant::now()).as_secs().max(1);
+        command.args([left.next, most, self.first, seconds].map(|number| number.to_string()));
         let output = command.env("MUTANT", left.number.to_string()).output()?;
         let text = String::from_utf8_lossy(&output.stdout);
         let last = text.lines().last().context("the runner says nothing")?;
