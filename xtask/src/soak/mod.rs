@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `corruption` | 10^5 stripes with silent corruption | |
 //! | `swarms` | the swarms in virtual time, with ever new seeds | |
+//! | `mutants` | small changes of the array's durable core, all in one build: which of them crash swarms notice | git |
 //! | `sequences` | a filesystem's images at every command of every sequence of one operation and of two | |
 //! | `kernels` | every kernel of the decoder in a drive against the one that defines them, over a thousand frames | |
 //! | `fio` | servers that are killed under fio and under clients that keep book, on four layouts; every other one reads back what it has written | fio |
@@ -26,6 +27,7 @@ mod files;
 mod fleet;
 mod fuzz;
 mod guest;
+mod mutants;
 mod needs;
 
 use std::path::Path;
@@ -44,10 +46,10 @@ pub(crate) struct Wish {
     /// The parts to run, all of them if none is named
     #[arg(value_enum)]
     parts: Vec<Part>,
-    /// For how long the swarms run, and each fuzz target
-    #[arg(long, default_value_t = 10)]
-    minutes: u64,
-    /// The first seed of the swarms, and the seed of the guest's file systems
+    /// For how long the swarms run, each fuzz target, and the mutants, their build included; by default 10, for the mutants 20
+    #[arg(long)]
+    minutes: Option<u64>,
+    /// The first seed of the swarms, also under mutants, and the seed of the guest's file systems
     #[arg(long, default_value_t = 1_000_000)]
     first: u64,
     /// How often a server is killed on each layout
@@ -62,6 +64,15 @@ pub(crate) struct Wish {
     /// Where the guest's Debian comes from; by default from where this machine's does
     #[arg(long)]
     mirror: Option<String>,
+    #[command(flatten)]
+    mutants: mutants::Options,
+}
+
+impl Wish {
+    /// For how long a part runs that is run by time.
+    fn minutes(&self, default: u64) -> u64 {
+        self.minutes.unwrap_or(default)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -70,6 +81,8 @@ enum Part {
     Corruption,
     /// The swarms in virtual time
     Swarms,
+    /// Small changes of the array's durable core, and which of them crash swarms notice
+    Mutants,
     /// Images of a filesystem at every command of every sequence of one operation and of two
     Sequences,
     /// Every kernel of the decoder in a drive, over a thousand frames
@@ -107,6 +120,7 @@ impl Part {
         match self {
             Self::Corruption => "corruption",
             Self::Swarms => "swarms",
+            Self::Mutants => "mutants",
             Self::Sequences => "sequences",
             Self::Kernels => "kernels",
             Self::Fio => "fio",
@@ -129,6 +143,7 @@ impl Part {
         match self {
             Self::Corruption
             | Self::Swarms
+            | Self::Mutants
             | Self::Sequences
             | Self::Kernels
             | Self::Fleets
@@ -188,12 +203,13 @@ fn run_part(root: &Path, part: Part, wish: &Wish) -> anyhow::Result<()> {
             test(root, &package, "soak_", &[])
         }
         Part::Swarms => {
-            let (minutes, first) = (wish.minutes.to_string(), wish.first.to_string());
+            let (minutes, first) = (wish.minutes(10).to_string(), wish.first.to_string());
             let example =
                 ["run", "--release", "--package", "levelhead-torture", "--example", "soak"];
             let options = ["--", "--minutes", &minutes, "--first", &first];
             good(cargo(root).args(example).args(options))
         }
+        Part::Mutants => mutants::run(root, &wish.mutants, wish.minutes(20), wish.first),
         Part::Sequences => sequences(root),
         Part::Kernels => {
             let package = ["test", "--release", "--package", "levelhead-ldpc", "--lib"];
@@ -235,7 +251,7 @@ fn run_part(root: &Path, part: Part, wish: &Wish) -> anyhow::Result<()> {
             bash.arg(root.join("xtask/src/soak/dist.sh")).arg(&dist).arg(dist.join("soak"));
             good(bash.args(wish.mirror.as_deref()))
         }
-        Part::Fuzz => fuzz::run(root, wish.minutes, &wish.target),
+        Part::Fuzz => fuzz::run(root, wish.minutes(10), &wish.target),
     }
 }
 

@@ -1,0 +1,221 @@
+//! Mutants under the crash swarms: one process each, until it is noticed or the time is over.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+
+use super::list::{List, Mutant};
+
+/// Images of the first round; each one has three times as many as that before it.
+const IMAGES_FIRST: u64 = 1_000;
+
+/// The most address space of a runner, in KiB: a mutant that allocates for ever ends there.
+const MEMORY_KIB: u64 = 2 << 20;
+
+/// The aims that come first for mutants of files that begin like this: those that use what is in them most.
+const DIRECTED: [(&str, &[&str]); 23] = [
+    ("durable/map", &["returns", "copies", "verified-at-once"]),
+    ("durable/missed", &["returns", "copies", "verified-at-once"]),
+    ("durable/damaged", &["damaged", "announced", "fills"]),
+    ("durable/list", &["damaged", "announced", "fills"]),
+    ("durable/", &["late-books", "returns", "fills"]),
+    ("journal/recovery", &["again", "damaged", "torn"]),
+    ("journal/verdict", &["again", "damaged", "torn"]),
+    ("journal/intents", &["announced", "held-up"]),
+    ("journal/again", &["announced", "held-up"]),
+    ("journal/at_risk", &["announced", "held-up"]),
+    ("journal/beginning", &["announced", "held-up"]),
+    ("journal/placer", &["announced", "aside", "long"]),
+    ("journal/placing", &["announced", "aside", "long"]),
+    ("journal/hedging", &["aside", "held-up"]),
+    ("journal/pace", &["aside", "held-up"]),
+    ("journal/room", &["aside", "held-up", "unsynced"]),
+    ("journal/apart", &["apart"]),
+    ("journal/", &["focused", "losses", "long"]),
+    ("background/cop", &["copies", "verified-at-once"]),
+    ("background/places", &["copies", "returns"]),
+    ("background/rebuild", &["fills", "returns", "copies"]),
+    ("ops/fill", &["fills", "damaged", "returns"]),
+    ("ops/flush", &["announced", "long"]),
+];
+
+/// What became of a mutant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Caught { aim: String, seed: u64, images: u64, by: String, how: String },
+    Missed { images: u64 },
+}
+
+/// A mutant that was not noticed yet.
+#[derive(Clone, Copy)]
+struct Left {
+    number: u32,
+    next: u64,
+    images: u64,
+}
+
+/// How mutants are run.
+pub(super) struct Runner<'a> {
+    pub(super) program: &'a Path,
+    pub(super) list: &'a List,
+    /// The first seed.
+    pub(super) first: u64,
+    /// The most images of a mutant.
+    pub(super) images_max: u64,
+    /// When the run is over.
+    pub(super) until: Instant,
+}
+
+struct State {
+    left: VecDeque<Left>,
+    fates: BTreeMap<u32, Fate>,
+    /// How many of the round have ended.
+    ended: usize,
+    told_at: Instant,
+}
+
+impl Runner<'_> {
+    /// The names of all aims.
+    fn aims(&self) -> anyhow::Result<Vec<String>> {
+        let output = Command::new(self.program).arg("aims").output()?;
+        ensure!(output.status.success(), "{} aims: {}", self.program.display(), output.status);
+        let aims: Vec<String> =
+            String::from_utf8(output.stdout)?.lines().map(str::to_owned).collect();
+        for name in DIRECTED.iter().flat_map(|(_, names)| *names) {
+            ensure!(aims.iter().any(|known| known == name), "no aim is called {name} any more");
+        }
+        Ok(aims)
+    }
+
+    /// Makes sure that nothing is noticed while no mutant is on.
+    pub(super) fn check_baseline(&self) -> anyhow::Result<()> {
+        let aims = self.aims()?;
+        let left = Left { number: 0, next: 0, images: 0 };
+        let begun = Instant::now();
+        match self.run(left, &aims.join(","), 10 * IMAGES_FIRST)? {
+            Ok(left) => {
+                let rate = left.images as f64 / begun.elapsed().as_secs_f64() * 60.0;
+                println!("mutants: none on: {} images, {rate:.0} a minute", left.images);
+                Ok(())
+            }
+            Err(fate) => anyhow::bail!("noticed while no mutant is on: {fate:?}"),
+        }
+    }
+
+    /// Runs these in rounds until all were noticed, each has had its images, or the time is over.
+    pub(super) fn all(&self, numbers: &BTreeSet<u32>) -> anyhow::Result<BTreeMap<u32, Fate>> {
+        let aims = self.aims()?;
+        let mut left: Vec<Left> =
+            numbers.iter().map(|&number| Left { number, next: 0, images: 0 }).collect();
+        let (mut fates, mut images) = (BTreeMap::new(), IMAGES_FIRST);
+        let is_time = |left: &[Left]| !left.is_empty() && Instant::now() < self.until;
+        while is_time(&left) && left.iter().any(|one| one.images < self.images_max) {
+            let most = images.min(self.images_max);
+            println!("mutants: up to {most} images each of {} mutants", left.len());
+            let state = State {
+                left: left.iter().copied().collect(),
+                fates: std::mem::take(&mut fates),
+                ended: 0,
+                told_at: Instant::now(),
+            };
+            let (state, over) = (Mutex::new(state), Mutex::new(Vec::new()));
+            let workers = thread::available_parallelism()?.get();
+            thread::scope(|scope| -> anyhow::Result<()> {
+                let mut running = Vec::new();
+                for _ in 0..workers {
+                    let work = || self.work(&aims, most, left.len(), &state, &over);
+                    running.push(thread::Builder::new().spawn_scoped(scope, work)?);
+                }
+                for worker in running {
+                    worker.join().map_err(|_| anyhow::anyhow!("a worker panicked"))??;
+                }
+                Ok(())
+            })?;
+            let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+            fates = state.fates;
+            left = over.into_inner().unwrap_or_else(PoisonError::into_inner);
+            left.extend(state.left);
+            left.sort_by_key(|one| (one.images, one.number));
+            images *= 3;
+        }
+        fates.extend(left.iter().map(|one| (one.number, Fate::Missed { images: one.images })));
+        Ok(fates)
+    }
+
+    fn work(
+        &self,
+        aims: &[String],
+        most: u64,
+        count: usize,
+        state: &Mutex<State>,
+        over: &Mutex<Vec<Left>>,
+    ) -> anyhow::Result<()> {
+        loop {
+            let next = state.lock().unwrap_or_else(PoisonError::into_inner).left.pop_front();
+            let Some(left) = next else { return Ok(()) };
+            if Instant::now() >= self.until {
+                over.lock().unwrap_or_else(PoisonError::into_inner).push(left);
+                continue;
+            }
+            let order = order(self.list.mutant(left.number), aims);
+            let ended = self.run(left, &order, most.saturating_sub(left.images))?;
+            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.ended += 1;
+            match ended {
+                Ok(left) => over.lock().unwrap_or_else(PoisonError::into_inner).push(left),
+                Err(fate) => drop(state.fates.insert(left.number, fate)),
+            }
+            if state.told_at.elapsed() > Duration::from_secs(20) || state.ended == count {
+                state.told_at = Instant::now();
+                println!(
+                    "mutants: {} of {count}, {} caught so far",
+                    state.ended,
+                    state.fates.len()
+                );
+            }
+        }
+    }
+
+    /// Runs one for this many more images: how far it came, or how it was noticed.
+    fn run(&self, left: Left, aims: &str, most: u64) -> anyhow::Result<Result<Left, Fate>> {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -c 0; ulimit -v {MEMORY_KIB}; exec \"$@\""), "sh"]);
+        command.arg(self.program).arg(aims);
+        let seconds = self.until.saturating_duration_since(Instant::now()).as_secs().max(1);
+        command.args([left.next, most, self.first, seconds].map(|number| number.to_string()));
+        let output = command.env("MUTANT", left.number.to_string()).output()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let last = text.lines().last().context("the runner says nothing")?;
+        let mut words = last.splitn(6, ' ');
+        let mut word = || words.next().unwrap_or_default();
+        let kind = word();
+        if kind == "left" {
+            let next = word().parse()?;
+            let images = left.images + word().parse::<u64>()?;
+            return Ok(Ok(Left { next, images, ..left }));
+        }
+        let (aim, seed) = (word().to_owned(), word().parse()?);
+        let images = left.images + word().parse::<u64>()?;
+        let (by, how) = match kind {
+            "caught" => (word().to_owned(), word().to_owned()),
+            _ => ("death".into(), format!("the runner ended with {}", output.status)),
+        };
+        Ok(Err(Fate::Caught { aim, seed, images, by, how }))
+    }
+}
+
+/// The aims in turns: those that are directed at the mutant's file come first, and again after every few others.
+fn order(mutant: &Mutant, aims: &[String]) -> String {
+    let meant = DIRECTED.iter().find(|(begin, _)| mutant.file().starts_with(begin));
+    let directed = meant.map_or(&[][..], |(_, names)| names);
+    let others: Vec<&str> =
+        aims.iter().map(String::as_str).filter(|name| !directed.contains(name)).collect();
+    let parts = others.chunks(others.len().div_ceil(3).max(1));
+    let all: Vec<&str> = parts.flat_map(|part| directed.iter().chain(part).copied()).collect();
+    all.join(",")
+}
