@@ -146,6 +146,7 @@ impl Run<'_> {
         machine.trouble = None;
         machine.flush(); // What is read from now on outlasts a crash.
         machine.verify(&mut self.rng)?;
+        machine.settle(&mut self.rng)?;
         if self.happens(self.odds().stop) { self.stop(machine, depth) } else { Ok(()) }
     }
 

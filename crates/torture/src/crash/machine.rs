@@ -2,6 +2,7 @@
 
 mod doubts;
 mod inside;
+mod settling;
 mod steps;
 
 use std::collections::BTreeMap;
