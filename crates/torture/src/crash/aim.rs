@@ -43,6 +43,53 @@ pub struct Aim {
     pub more_space: u64,
     /// How often mishaps come.
     pub odds: Odds,
+    /// How often faults come that are no loss and no power cut.
+    pub faults: Faults,
+    /// A fault for a canary: time in which the server did not run counts against drives.
+    pub ignores_standstills: bool,
+}
+
+/// How often faults come beside losses and power cuts: of how many occasions one brings each, or none if that is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Of steps: an operator starts a scrub, or stops the one that runs.
+    pub scrub: u64,
+    /// Of steps: an operator pauses rebuilds, or lets them go on.
+    pub pause: u64,
+    /// Of steps: the server stands still for longer than a drive may be silent.
+    pub standstill: u64,
+    /// Of unreadable sectors: one is read before it becomes unreadable, or becomes readable.
+    pub flaky: u64,
+    /// Of steps: the connection to a member breaks, and a write inside it may land at any later moment.
+    pub disconnect: u64,
+    /// Of starts: the server had died, and the members had lived on with the writes inside them.
+    pub death: u64,
+    /// Of steps: a late write lands.
+    pub land: u64,
+    /// Of starts: a member is in an earlier state of its own.
+    pub older: u64,
+    /// Of steps: a member goes back to an earlier state of its own.
+    pub going_back: u64,
+}
+
+impl Faults {
+    /// None of them.
+    pub const NONE: Self = Self {
+        scrub: 0,
+        pause: 0,
+        standstill: 0,
+        flaky: 0,
+        disconnect: 0,
+        death: 0,
+        land: 0,
+        older: 0,
+        going_back: 0,
+    };
+
+    /// Whether one member has faults that are neither a loss nor an error.
+    pub(super) fn has_remote(self) -> bool {
+        self.disconnect + self.death + self.older + self.going_back > 0
+    }
 }
 
 /// How often mishaps come: of how many occasions one brings each, or none if that is 0.
@@ -121,6 +168,8 @@ impl Aim {
         lies: 0,
         more_space: 24,
         odds: Odds::DEFAULT,
+        faults: Faults::NONE,
+        ignores_standstills: false,
     };
 
     /// Many writes, so that the space of the journal is used again, and images of some moments only.
@@ -294,8 +343,62 @@ impl Aim {
         ..Self::DEFAULT
     };
 
-    /// Each aim, and its name.
-    pub const ALL: [(&'static str, Self); 19] = [
+    /// Scrubs that are started and stopped beside writes, losses, rebuilds and sectors that cannot be read.
+    pub const SCRUBS: Self = Self {
+        faults: Faults { scrub: 30, pause: 40, ..Faults::NONE },
+        odds: Odds { place: 2, stop: 2, ..Self::FILLS.odds },
+        ..Self::FILLS
+    };
+
+    /// Servers that stand still for longer than a drive may be silent.
+    pub const STANDSTILLS: Self = Self {
+        faults: Faults { standstill: 60, ..Faults::NONE },
+        odds: Odds { trouble: 2, ..Odds::DEFAULT },
+        writes: 12,
+        one_of: 3,
+        ..Self::DEFAULT
+    };
+
+    /// Sectors that are read once and then not, or the reverse, in recoveries that are cut off.
+    pub const FLAKY: Self = Self {
+        faults: Faults { flaky: 1, ..Faults::NONE },
+        odds: Odds { record: 1, place: 2, ..Self::AGAIN.odds },
+        ..Self::AGAIN
+    };
+
+    /// Two redundant disks at least, so that one disk is not enough for anything that must survive every loss.
+    pub const QUORUMS: Self = Self { redundant_min: 2, ..Self::RETURNS };
+
+    /// Connections to members break, and writes inside them land later, also under the next server.
+    pub const LATE_WRITES: Self = Self {
+        faults: Faults { disconnect: 40, death: 2, land: 60, ..Faults::NONE },
+        odds: Odds { loss: 0, record: 0, place: 0, loss_again: 0, unsynced: 0, ..Odds::DEFAULT },
+        writes: 24,
+        focus: 4,
+        one_of: 6,
+        ..Self::DEFAULT
+    };
+
+    /// Members that are in an earlier state of their own when the array is started.
+    pub const OLDER: Self = Self {
+        faults: Faults { older: 4, ..Faults::NONE },
+        odds: Self::LATE_WRITES.odds,
+        ..Self::LATE_WRITES
+    };
+
+    /// Members that go back to an earlier state of their own while the array runs.
+    pub const GOING_BACK: Self =
+        Self { faults: Faults { going_back: 100, ..Faults::NONE }, ..Self::OLDER };
+
+    /// Aims at faults that the array does not survive yet, and their names: tests assert that these are found.
+    pub const KNOWN: [(&'static str, Self); 3] = [
+        ("late-writes", Self::LATE_WRITES),
+        ("older", Self::OLDER),
+        ("going-back", Self::GOING_BACK),
+    ];
+
+    /// Each aim that the array must survive, and its name.
+    pub const ALL: [(&'static str, Self); 23] = [
         ("short", Self::DEFAULT),
         ("long", Self::LONG),
         ("focused", Self::FOCUSED),
@@ -315,5 +418,9 @@ impl Aim {
         ("verified", Self::VERIFIED),
         ("verified-at-once", Self::VERIFIED_AT_ONCE),
         ("lies", Self::LIES),
+        ("scrubs", Self::SCRUBS),
+        ("standstills", Self::STANDSTILLS),
+        ("flaky", Self::FLAKY),
+        ("quorums", Self::QUORUMS),
     ];
 }

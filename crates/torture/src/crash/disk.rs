@@ -21,6 +21,14 @@ pub enum Manners {
 
 type Sector = Arc<[u8]>;
 
+/// A sector that changes between two reads.
+#[derive(Clone, Copy, Debug)]
+struct Flaky {
+    /// Reads until it changes.
+    reads: u64,
+    is_bad_then: bool,
+}
+
 /// Bytes of a sector of a disk that tears.
 const OWN_SECTOR: usize = 512;
 
@@ -39,6 +47,8 @@ pub struct Disk {
     cache: Vec<Cached>,
     /// Sectors that it does not give until they are written.
     pub(crate) bad: BTreeSet<Lba>,
+    /// Sectors that it gives for some reads more, or does not give for some.
+    flaky: BTreeMap<Lba, Flaky>,
     /// Sectors that it says it has written, and has not: what was to be there.
     unstored: BTreeMap<Lba, Sector>,
     manners: Manners,
@@ -49,8 +59,8 @@ impl Disk {
     pub fn new(size: Sectors, manners: Manners) -> Self {
         let zeroes: Sector = vec![0; SECTOR_SIZE].into();
         let medium = vec![zeroes; size.as_usize()];
-        let (cache, bad, unstored) = Default::default();
-        Self { medium, cache, bad, unstored, manners }
+        let (cache, bad, flaky, unstored) = Default::default();
+        Self { medium, cache, bad, flaky, unstored, manners }
     }
 
     /// A new one of the same kind.
@@ -85,10 +95,48 @@ impl Disk {
         self.bad.insert(lba);
     }
 
+    /// Cannot give a sector any more after this many reads, or before them, until that is written.
+    pub(crate) fn spoil_between(&mut self, lba: Lba, reads: u64, is_bad_then: bool) {
+        self.flaky.insert(lba, Flaky { reads, is_bad_then });
+        if !is_bad_then {
+            self.bad.insert(lba);
+        }
+    }
+
+    /// It gives every sector again.
+    pub(crate) fn heal(&mut self) {
+        self.bad.clear();
+        self.flaky.clear();
+    }
+
+    /// A sector is read: some change by that.
+    pub(crate) fn wear(&mut self, extent: Extent) {
+        if self.flaky.is_empty() {
+            return;
+        }
+        for lba in extent.iter() {
+            let Some(Flaky { reads, is_bad_then }) = self.flaky.get_mut(&lba) else { continue };
+            *reads = reads.saturating_sub(1);
+            if *reads == 0 {
+                match *is_bad_then {
+                    true => self.bad.insert(lba),
+                    false => self.bad.remove(&lba),
+                };
+                self.flaky.remove(&lba);
+            }
+        }
+    }
+
+    /// Sectors that it does not give, or may not.
+    pub(crate) fn unreliable(&self) -> impl Iterator<Item = Lba> {
+        self.bad.iter().chain(self.flaky.keys()).copied()
+    }
+
     /// A write into the cache has ended.
     pub fn write(&mut self, extent: Extent, bytes: &[u8]) {
         for (lba, sector) in extent.iter().zip(bytes.chunks_exact(SECTOR_SIZE)) {
             self.bad.remove(&lba);
+            self.flaky.remove(&lba);
             self.unstored.remove(&lba);
             self.cache.push(Cached { lba, bytes: sector.into() });
         }
@@ -102,6 +150,7 @@ impl Disk {
         self.cache.retain(|cached| !extent.contains(cached.lba));
         for (lba, sector) in extent.iter().zip(bytes.chunks_exact(SECTOR_SIZE)) {
             self.bad.remove(&lba);
+            self.flaky.remove(&lba);
             self.unstored.remove(&lba);
             self.medium[lba.get() as usize] = sector.into();
         }

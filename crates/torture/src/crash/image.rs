@@ -8,6 +8,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, SECTOR_SIZE, Sectors};
 
 use super::disk::Disk;
 use super::lies::Doubts;
+use super::machine::drawn;
 use super::promise::Promise;
 
 /// A write that was inside a disk when the power failed.
@@ -45,9 +46,30 @@ pub struct Image {
     pub(crate) doubts: Doubts,
     /// Stripes, from the first on, of which the array had recorded on enough disks that their redundancy is valid.
     pub(crate) recorded: u64,
+    /// Writes of earlier connections and servers that may land yet.
+    pub(crate) late: Vec<Torn>,
+    /// Earlier states of disks.
+    pub(crate) earlier: Vec<(DriveIdx, Disk)>,
 }
 
 impl Image {
+    /// The server dies and the members live on: what is inside them may land at any later moment.
+    pub(crate) fn leave_late(&mut self, of: DriveSet, rng: &mut Rng) {
+        for torn in std::mem::take(&mut self.torn) {
+            match of.contains(torn.drive) && rng.below(2) == 0 {
+                true => self.late.push(torn),
+                false => self.torn.push(torn),
+            }
+        }
+    }
+
+    /// A disk is in an earlier state of its own when the array is started.
+    pub(crate) fn go_back(&mut self, rng: &mut Rng) -> Option<DriveIdx> {
+        let (drive, disk) = drawn(&mut self.earlier, rng)?;
+        self.disks[drive.as_usize()] = disk;
+        Some(drive)
+    }
+
     /// The power fails: what was inside the disks is carried out in part, and what was in their caches may be gone.
     pub fn crash(&mut self, rng: &mut Rng) {
         for Torn { drive, extent, durability, bytes } in std::mem::take(&mut self.torn) {
@@ -69,6 +91,8 @@ impl Image {
             disk.crash(rng);
             let new = &mut self.disks[drive.as_usize()];
             if !is_member(new) {
+                self.late.retain(|torn| torn.drive != drive);
+                self.earlier.retain(|&(of, _)| of != drive);
                 *new = disk; // It is there, too, and the new one is nothing to the array yet.
                 self.lost = self.lost.with(drive); // The last run did without it.
             }
@@ -84,12 +108,10 @@ impl Image {
 /// Disks with an unreadable sector outside their journals.
 pub(crate) fn with_bad_places(disks: &[Disk]) -> DriveSet {
     let has_some = |(at, disk): (usize, &Disk)| {
-        if disk.bad.is_empty() {
-            return None;
-        }
+        disk.unreliable().next()?;
         let journal = journal_of(disk).unwrap_or_default();
-        let is_place = |lba: &Lba| !journal.iter().any(|extent| extent.contains(*lba));
-        disk.bad.iter().any(is_place).then(|| DriveIdx::from_usize(at))
+        let is_place = |lba: Lba| !journal.iter().any(|extent| extent.contains(lba));
+        disk.unreliable().any(is_place).then(|| DriveIdx::from_usize(at))
     };
     disks.iter().enumerate().filter_map(has_some).collect()
 }

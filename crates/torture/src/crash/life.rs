@@ -7,7 +7,7 @@ use levelhead_block::Durability;
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
 
-use super::aim::{Aim, Odds};
+use super::aim::{Aim, Faults, Odds};
 use super::image::{Assembled, Image, assemble, journal_of, places_of};
 use super::lies::Doubts;
 use super::machine::{Machine, Start, Trouble, Wrong};
@@ -24,6 +24,8 @@ pub(super) struct Run<'a> {
     pub(super) aim: Aim,
     pub(super) tally: &'a mut Tally,
     pub(super) spec: Spec,
+    /// The member that late writes land on, or that goes back in time: it counts as faulty all the time.
+    pub(super) remote: DriveSet,
 }
 
 impl Run<'_> {
@@ -39,6 +41,8 @@ impl Run<'_> {
             spoilt: DriveSet::EMPTY,
             doubts: Doubts::default(),
             recorded: 0,
+            late: Vec::new(),
+            earlier: Vec::new(),
         };
         let machine = self.start(image, DriveSet::EMPTY)?;
         self.life(machine, 0)
@@ -46,6 +50,10 @@ impl Run<'_> {
 
     fn odds(&self) -> Odds {
         self.aim.odds
+    }
+
+    fn faults(&self) -> Faults {
+        self.aim.faults
     }
 
     /// One occasion of `odds`.
@@ -57,7 +65,8 @@ impl Run<'_> {
         let has_patience = self.odds().trouble > 0 && self.rng.below(2) == 0;
         let patience = has_patience.then_some(Patience::DEFAULT);
         let (rules, seed) = (self.aim.rules, self.rng.bits());
-        let Aim { slow_books, slow_aside, fills, verify, lies, .. } = self.aim;
+        let Aim { slow_books, slow_aside, fills, verify, lies, ignores_standstills, .. } = self.aim;
+        let has_background = self.faults().scrub > 0;
         let start = Start {
             image,
             hidden,
@@ -68,6 +77,8 @@ impl Run<'_> {
             fills,
             verify,
             lies,
+            has_background,
+            ignores_standstills,
             seed,
         };
         Machine::start(start)
@@ -121,6 +132,7 @@ impl Run<'_> {
                 let drive = self.any();
                 self.tally.aside += u64::from(machine.turn_aside(drive));
             }
+            self.meet(&mut machine);
             if machine.trouble.is_some() && self.rng.below(80) == 0 {
                 machine.trouble = None;
             }
@@ -146,8 +158,10 @@ impl Run<'_> {
         machine.trouble = None;
         machine.flush(); // What is read from now on outlasts a crash.
         machine.verify(&mut self.rng)?;
-        machine.settle(&mut self.rng)?;
-        if self.happens(self.odds().stop) { self.stop(machine, depth) } else { Ok(()) }
+        if self.happens(self.odds().stop) {
+            return self.stop(machine, depth);
+        }
+        machine.settle(&mut self.rng)
     }
 
     /// The array is stopped in good order, with images of that too, and started again.
@@ -205,8 +219,38 @@ impl Run<'_> {
         let Some(drive) = self.one_to_lose(machine) else { return };
         let wrong = [Wrong::Hangs, Wrong::Refuses, Wrong::Full, Wrong::ReadOnly];
         let wrong = wrong[self.rng.below(wrong.len() as u64) as usize];
-        machine.trouble = Some(Trouble { drive, wrong });
+        machine.trouble(Trouble { drive, wrong });
         self.tally.troubled += 1;
+    }
+
+    /// The faults that come between two steps.
+    fn meet(&mut self, machine: &mut Machine) {
+        let faults = self.faults();
+        if faults == Faults::NONE {
+            return;
+        }
+        if self.happens(faults.scrub) {
+            self.tally.scrubs += u64::from(machine.start_or_stop_scrub());
+        }
+        if self.happens(faults.pause) {
+            machine.turn_rebuilds();
+        }
+        if self.happens(faults.standstill) {
+            machine.stand_still();
+            self.tally.standstills += 1;
+        }
+        if self.happens(faults.disconnect) {
+            self.tally.disconnected += u64::from(machine.disconnect(self.remote, &mut self.rng));
+        }
+        if self.happens(faults.land) {
+            self.tally.landed += u64::from(machine.land(&mut self.rng));
+        }
+        if faults.older + faults.going_back > 0 && self.rng.below(20) == 0 {
+            self.remote.iter().for_each(|drive| machine.remember(drive));
+        }
+        if self.happens(faults.going_back) {
+            self.tally.older += u64::from(machine.go_back(&mut self.rng).is_some());
+        }
     }
 
     /// A disk that the layout can do without besides all others that are lost or count like that.
@@ -219,12 +263,13 @@ impl Run<'_> {
         (is_valid && self.can_lose(gone, drive)).then_some(drive)
     }
 
-    fn any(&mut self) -> DriveIdx {
+    pub(super) fn any(&mut self) -> DriveIdx {
         DriveIdx::from_usize(self.rng.below(self.spec.members() as u64) as usize)
     }
 
     /// Whether the layout survives the loss of this disk besides the others.
     fn can_lose(&self, gone: DriveSet, drive: DriveIdx) -> bool {
+        let gone = gone.or(self.remote);
         !gone.contains(drive) && self.spec.survives(gone.with(drive))
     }
 
@@ -235,7 +280,13 @@ impl Run<'_> {
 
     /// The power fails, and the array is started again, perhaps several times.
     fn crash(&mut self, mut image: Image, depth: u32) -> Result<(), String> {
+        if self.happens(self.faults().death) {
+            image.leave_late(self.remote, &mut self.rng);
+        }
         image.crash(&mut self.rng);
+        if self.happens(self.faults().older) {
+            self.tally.older += u64::from(image.go_back(&mut self.rng).is_some());
+        }
         self.tally.images += 1;
         self.tally.doubtful += u64::from(image.doubts.is_some());
         let known = assemble(&image.disks, image.dead, image.lost)?;
@@ -343,7 +394,8 @@ impl Run<'_> {
             let times = if is_damaged { 1 } else { 8 };
             let aim = Aim { one_of: times * self.aim.one_of, ..self.aim };
             let rng = Streams::new(self.rng.bits()).stream("crash/next");
-            let mut next = Run { rng, aim, tally: self.tally, spec: self.spec };
+            let mut next =
+                Run { rng, aim, tally: self.tally, spec: self.spec, remote: self.remote };
             return next.life(machine, depth + 1);
         }
         let is_valid = machine.array.synced() == machine.array.layout().stripes();
@@ -380,7 +432,8 @@ impl Run<'_> {
         if records.is_empty() {
             return false;
         }
-        disk.spoil(records[self.rng.below(records.len() as u64) as usize]);
+        let lba = records[self.rng.below(records.len() as u64) as usize];
+        self.spoil(image, drive, lba);
         true
     }
 
@@ -392,7 +445,17 @@ impl Run<'_> {
         if places.is_empty() {
             return false;
         }
-        disk.spoil(places[self.rng.below(places.len() as u64) as usize]);
+        let lba = places[self.rng.below(places.len() as u64) as usize];
+        self.spoil(image, drive, lba);
         true
+    }
+
+    /// A sector cannot be read, or can for some time.
+    fn spoil(&mut self, image: &mut Image, drive: DriveIdx, lba: Lba) {
+        let disk = &mut image.disks[drive.as_usize()];
+        match self.happens(self.aim.faults.flaky) {
+            true => disk.spoil_between(lba, 1 + self.rng.below(3), self.rng.below(2) == 0),
+            false => disk.spoil(lba),
+        }
     }
 }

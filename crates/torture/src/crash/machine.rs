@@ -1,6 +1,7 @@
 //! A machine with an array over the disks of a crash swarm. Who ends first is drawn, and so is when time passes.
 
 mod doubts;
+mod faults;
 mod inside;
 mod settling;
 mod steps;
@@ -14,8 +15,8 @@ use levelhead_array::membership::Why;
 use levelhead_array::superblock::{Own, Superblock, Uuid};
 use levelhead_array::{
     Action, Answer, Array, ArrayEvent, Books, Budget, BufId, Cell, Content, Deliver, Ending, Event,
-    Flaw, HostOrder, JournalSettings, NewMember, Patience, Policy, RequestId, Settings, Submit,
-    Sums, VerifySettings,
+    Flaw, HostOrder, JournalSettings, NewMember, Patience, Policy, RequestId, Settings, Sums,
+    VerifySettings,
 };
 use levelhead_block::{
     Buf, Command, Data, Durability, Effort, Outcome, Piece, SectorSet, ZeroTail,
@@ -25,6 +26,7 @@ use levelhead_erasure::Kernel;
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
+pub(crate) use self::faults::drawn;
 use self::inside::{Inside, Of};
 use super::disk::Disk;
 use super::image::{Assembled, Image, Replaced, Torn, assemble, is_member, with_bad_places};
@@ -67,6 +69,10 @@ pub(crate) struct Start {
     pub(crate) verify: Option<VerifySettings>,
     /// Of how many writes in place a disk does not store one.
     pub(crate) lies: u64,
+    /// Whether there is work in the background, a little at a time.
+    pub(crate) has_background: bool,
+    /// A fault for a canary: time in which the server did not run counts.
+    pub(crate) ignores_standstills: bool,
     pub(crate) seed: u64,
 }
 
@@ -141,14 +147,22 @@ pub struct Machine {
     pub(crate) doubts: Doubts,
     /// What was recorded of redundancy before this start.
     recorded: u64,
+    /// Writes of earlier connections and servers that may land yet.
+    late: Vec<Torn>,
+    /// Earlier states of disks.
+    earlier: Vec<(DriveIdx, Disk)>,
+    /// Disks with which something was wrong since the start.
+    troubled: DriveSet,
+    ignores_standstills: bool,
 }
 
 impl Machine {
     /// Finds the array on its disks and starts it.
     pub(crate) fn start(start: Start) -> Result<Self, String> {
         let Start { image, hidden, rules, patience, slow_books, slow_aside, .. } = start;
-        let Start { fills, verify, lies, seed, .. } = start;
+        let Start { fills, verify, lies, seed, has_background, ignores_standstills, .. } = start;
         let Image { disks, promise, lost, dead, unfilled, spoilt, doubts, recorded, .. } = image;
+        let Image { late, earlier, .. } = image;
         let replaced = Vec::new();
         let Assembled { assembly, returning, .. } = assemble(&disks, hidden, lost)?;
         if let Some(doubt) = assembly.doubt {
@@ -165,7 +179,7 @@ impl Machine {
             lost: assembly.absent.or(assembly.filling),
             books: Some(Books::of(&assembly, Uuid(u128::from(seed).to_le_bytes()))),
             patience,
-            background: fills.then_some(Budget {
+            background: (fills || has_background).then_some(Budget {
                 step: Sectors::new(1),
                 mark: Nanos::from_millis(1),
                 pause: Nanos::from_millis(1),
@@ -215,6 +229,10 @@ impl Machine {
             liar: Liar::new(lies, seed, assembly.area.clone()),
             doubts,
             recorded,
+            late,
+            earlier,
+            troubled: DriveSet::EMPTY,
+            ignores_standstills,
         };
         machine.excuse();
         machine.carry_out();
@@ -225,12 +243,7 @@ impl Machine {
     pub fn image(&self) -> Image {
         let mut torn = Vec::new();
         let of_place = self.inside.iter().filter(|inside| inside.of == Of::Place);
-        for Inside { submit: Submit { drive, command, .. }, pieces, .. } in of_place {
-            if let Command::Write { extent, durability, .. } = *command {
-                let bytes = pieces.iter().flat_map(Piece::bytes).copied().collect();
-                torn.push(Torn { drive: *drive, extent, durability, bytes });
-            }
-        }
+        torn.extend(of_place.filter_map(faults::torn_of));
         let (disks, promise) = (self.disks.clone(), self.promise.clone());
         let (lost, dead) = (self.array.away(), self.dead);
         let (unfilled, spoilt) = (self.unfilled, self.spoilt);
@@ -239,7 +252,21 @@ impl Machine {
         assert!(!self.coming.as_ref().is_some_and(is_mistaken), "CP1: it says that it is a member");
         let doubts = self.doubts_now();
         let recorded = self.recorded.max(self.array.synced_recorded());
-        Image { disks, torn, promise, lost, dead, unfilled, replaced, spoilt, doubts, recorded }
+        let (late, earlier) = (self.late.clone(), self.earlier.clone());
+        Image {
+            disks,
+            torn,
+            promise,
+            lost,
+            dead,
+            unfilled,
+            replaced,
+            spoilt,
+            doubts,
+            recorded,
+            late,
+            earlier,
+        }
     }
 
     /// What was answered and must not have been.
@@ -383,7 +410,7 @@ impl Machine {
         let Some(own) = self.array.own(drive).cloned() else { return false };
         let any = rng.below(self.disks.len() as u64) as usize;
         let mut disk = self.disks[any].clone();
-        disk.bad.clear();
+        disk.heal();
         self.coming = Some(Coming { disk, has_copy: false });
         let new = NewMember { uuid: Uuid(u128::from(rng.bits()).to_le_bytes()), own };
         let taken = self.array.handle_copy(self.now, drive, Some(new));
@@ -480,6 +507,7 @@ impl Machine {
         let old = std::mem::replace(&mut self.disks[drive.as_usize()], disk);
         self.replaced.retain(|replaced| replaced.drive != drive);
         self.replaced.push(Replaced { drive, disk: old });
+        self.forget_disk(drive);
         let only = DriveSet::EMPTY.with(drive);
         (self.returning, self.dead) = (self.returning.without(only), self.dead.without(only));
         self.leave(|inside| inside.of == Of::Place && inside.submit.drive == drive);
@@ -552,6 +580,9 @@ impl Machine {
                     flaw,
                     ..
                 })) if flaw != Flaw::Unreadable => self.note_flawed(drive, extent),
+                Action::Event(Event::Lost { drive, why: Why::Silent, .. }) => {
+                    self.note_silent(drive);
+                }
                 Action::Event(_) => {}
                 Action::Answer(answer) => self.note_answer(answer),
             }

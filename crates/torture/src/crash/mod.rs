@@ -29,8 +29,9 @@ use std::fmt;
 use levelhead_array::Spec;
 use levelhead_array::superblock::Logs;
 use levelhead_stats::Streams;
+use levelhead_units::DriveSet;
 
-pub use self::aim::{Aim, Odds};
+pub use self::aim::{Aim, Faults, Odds};
 use self::life::Run;
 use self::make::Make;
 
@@ -98,6 +99,16 @@ pub struct Tally {
     pub given_up: u64,
     /// Sectors that were being replaced and are damaged.
     pub damaged: u64,
+    /// Scrubs that were started.
+    pub scrubs: u64,
+    /// Times that the server stood still.
+    pub standstills: u64,
+    /// Connections that broke.
+    pub disconnected: u64,
+    /// Writes of earlier connections and servers that landed.
+    pub landed: u64,
+    /// Members that were in an earlier state of their own.
+    pub older: u64,
     /// Arrays that an operator had to make go on, because redundancy was not valid for good.
     pub doubts: u64,
 }
@@ -143,7 +154,10 @@ pub fn run(seed: u64, aim: Aim, tally: &mut Tally) -> Result<(), Broken> {
     let is_announced = aim.odds.announced > 0 && rng.below(aim.odds.announced) == 0;
     let logs = if is_announced { Logs::Parts } else { Logs::All };
     let make = Make { spec, stripes, synced, piece, logs, manners: aim.manners };
-    let mut run = Run { rng, aim, tally, spec };
+    let mut run = Run { rng, aim, tally, spec, remote: DriveSet::EMPTY };
+    if aim.faults.has_remote() {
+        run.remote = DriveSet::EMPTY.with(run.any());
+    }
     run.all(make).map_err(|how| {
         let valid = if is_unsynced { format!(", {synced} valid") } else { String::new() };
         let what = format!("{spec}, {stripes} stripes{valid}, pieces of {piece}, logs {logs:?}");

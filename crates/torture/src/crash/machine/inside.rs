@@ -89,6 +89,7 @@ impl Machine {
                     buf.part_mut(offset as usize, 1).fill(0xEE);
                 }
                 self.buffers.give_back(id, Data::Buf(buf));
+                disk.wear(extent);
                 Outcome::Done { unknown: SectorSet::EMPTY, damaged }
             }
             Command::Write { extent, durability, .. } => {

@@ -1,0 +1,146 @@
+//! Faults beside lost drives and power cuts: commands that land late, members that go back in time, a server that stands
+//! still, an operator's commands.
+
+use levelhead_array::{Blame, RebuildWish, ScrubState, ServerClock};
+use levelhead_block::{Command, Outcome, Piece};
+use levelhead_stats::Rng;
+use levelhead_units::{DriveIdx, DriveSet, Nanos};
+
+use super::{Inside, Machine, Of};
+use crate::crash::disk::Disk;
+use crate::crash::image::Torn;
+
+/// How long a server stands still: longer than a drive may be silent.
+const STANDSTILL: Nanos = Nanos::from_secs(90);
+
+/// Earlier states of disks that are kept.
+const EARLIER_MAX: usize = 4;
+
+impl Machine {
+    /// The server does not run for a while: it is stopped, frozen or starved. No drive completes anything that it sees.
+    pub(crate) fn stand_still(&mut self) {
+        if self.ignores_standstills {
+            self.now = self.now + STANDSTILL;
+        } else {
+            let mut clock = ServerClock::default();
+            let real = clock.read(self.now) + STANDSTILL;
+            assert!(!clock.take_standstill() || self.now > clock.last());
+            clock.read(real);
+            assert!(clock.take_standstill(), "SC3: {STANDSTILL:?} are a standstill");
+            self.now = self.now + ServerClock::STEP_MAX;
+            self.array.handle_standstill(self.now);
+        }
+        self.array.handle_timeout(self.now);
+        self.carry_out();
+    }
+
+    /// The connection to a member breaks: of one command inside it the server hears no more than that, and what it writes
+    /// may land at any later moment.
+    pub(crate) fn disconnect(&mut self, of: DriveSet, rng: &mut Rng) -> bool {
+        let is_write = |inside: &Inside| {
+            let is_write = matches!(inside.submit.command, Command::Write { .. });
+            let of = of.without(self.array.away());
+            inside.of == Of::Place && is_write && of.contains(inside.submit.drive)
+        };
+        let writes: Vec<usize> =
+            (0..self.inside.len()).filter(|&at| is_write(&self.inside[at])).collect();
+        if writes.is_empty() {
+            return false;
+        }
+        let inside = self.inside.remove(writes[rng.below(writes.len() as u64) as usize]);
+        self.late.extend(torn_of(&inside));
+        self.array.handle_done(self.now, inside.submit.sub, &Outcome::Unreachable);
+        self.carry_out();
+        true
+    }
+
+    /// A write of an earlier connection, or of an earlier server, lands now.
+    pub(crate) fn land(&mut self, rng: &mut Rng) -> bool {
+        if self.late.is_empty() {
+            return false;
+        }
+        let late = self.late.swap_remove(rng.below(self.late.len() as u64) as usize);
+        let Torn { drive, extent, durability, bytes } = late;
+        let disk = &mut self.disks[drive.as_usize()];
+        match durability {
+            levelhead_block::Durability::Cached => disk.write(extent, &bytes),
+            levelhead_block::Durability::Durable => disk.write_durably(extent, &bytes),
+        }
+        true
+    }
+
+    /// Keeps what a disk holds now, so that it may go back to that.
+    pub(crate) fn remember(&mut self, drive: DriveIdx) {
+        if self.earlier.len() == EARLIER_MAX {
+            self.earlier.remove(0);
+        }
+        let mut disk = self.disks[drive.as_usize()].clone();
+        disk.settle();
+        self.earlier.push((drive, disk));
+    }
+
+    /// A disk goes back to an earlier state of its own while the array runs.
+    pub(crate) fn go_back(&mut self, rng: &mut Rng) -> Option<DriveIdx> {
+        let (drive, disk) = drawn(&mut self.earlier, rng)?;
+        self.disks[drive.as_usize()] = disk;
+        Some(drive)
+    }
+
+    /// An operator starts a scrub, or stops the one that runs.
+    pub(crate) fn start_or_stop_scrub(&mut self) -> bool {
+        let is_running = self.array.scrub().state == ScrubState::Running;
+        let done = match is_running {
+            true => self.array.handle_scrub_stop(self.now),
+            false => self.array.handle_scrub_start(self.now, Blame::Drives),
+        };
+        self.carry_out();
+        done && !is_running
+    }
+
+    /// An operator pauses rebuilds, or lets them go on.
+    pub(crate) fn turn_rebuilds(&mut self) {
+        let wish = self.array.rebuild_wish();
+        let wish = RebuildWish { is_paused: !wish.is_paused, ..wish };
+        self.array.handle_rebuild_wish(self.now, wish);
+        self.carry_out();
+    }
+
+    /// Another disk is in this place: nothing that was sent to the old one lands here, and nothing of it comes back.
+    pub(super) fn forget_disk(&mut self, drive: DriveIdx) {
+        self.late.retain(|torn| torn.drive != drive);
+        self.earlier.retain(|&(of, _)| of != drive);
+    }
+
+    /// A drive was found unresponsive. With nothing wrong with any drive that is a fault of the array.
+    pub(super) fn note_silent(&mut self, drive: DriveIdx) {
+        if !self.troubled.contains(drive) {
+            self.note(Err(format!(
+                "drive {drive} was failed as silent, and nothing is wrong with it"
+            )));
+        }
+    }
+
+    /// Something is wrong with a disk from now on.
+    pub(crate) fn trouble(&mut self, trouble: super::Trouble) {
+        self.troubled = self.troubled.or(DriveSet::EMPTY.with(trouble.drive));
+        self.trouble = Some(trouble);
+    }
+}
+
+/// What a write inside a disk would write.
+pub(super) fn torn_of(inside: &Inside) -> Option<Torn> {
+    let Command::Write { extent, durability, .. } = inside.submit.command else { return None };
+    let bytes = inside.pieces.iter().flat_map(Piece::bytes).copied().collect();
+    Some(Torn { drive: inside.submit.drive, extent, durability, bytes })
+}
+
+/// One of the earlier states.
+pub(crate) fn drawn(
+    earlier: &mut Vec<(DriveIdx, Disk)>,
+    rng: &mut Rng,
+) -> Option<(DriveIdx, Disk)> {
+    if earlier.is_empty() {
+        return None;
+    }
+    Some(earlier.swap_remove(rng.below(earlier.len() as u64) as usize))
+}
