@@ -8,7 +8,6 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, SECTOR_SIZE, Sectors};
 
 use super::disk::Disk;
 use super::lies::Doubts;
-use super::machine::drawn;
 use super::promise::Promise;
 
 /// A write that was inside a disk when the power failed.
@@ -103,6 +102,17 @@ impl Image {
     pub(crate) fn faults(&self) -> DriveSet {
         self.spoilt.or(with_bad_places(&self.disks))
     }
+}
+
+/// One of the earlier states.
+pub(crate) fn drawn(
+    earlier: &mut Vec<(DriveIdx, Disk)>,
+    rng: &mut Rng,
+) -> Option<(DriveIdx, Disk)> {
+    if earlier.is_empty() {
+        return None;
+    }
+    Some(earlier.swap_remove(rng.below(earlier.len() as u64) as usize))
 }
 
 /// Disks with an unreadable sector outside their journals.

@@ -26,7 +26,6 @@ use levelhead_erasure::Kernel;
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
-pub(crate) use self::faults::drawn;
 use self::inside::{Inside, Of};
 use super::disk::Disk;
 use super::image::{Assembled, Image, Replaced, Torn, assemble, is_member, with_bad_places};

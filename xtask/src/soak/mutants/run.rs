@@ -18,9 +18,9 @@ const IMAGES_FIRST: u64 = 1_000;
 const MEMORY_KIB: u64 = 2 << 20;
 
 /// The aims that come first for mutants of files that begin like this: those that use what is in them most.
-const DIRECTED: [(&str, &[&str]); 23] = [
-    ("durable/map", &["returns", "copies", "verified-at-once"]),
-    ("durable/missed", &["returns", "copies", "verified-at-once"]),
+const DIRECTED: [(&str, &[&str]); 24] = [
+    ("durable/map", &["quorums", "returns", "copies", "verified-at-once"]),
+    ("durable/missed", &["quorums", "returns", "copies"]),
     ("durable/damaged", &["damaged", "announced", "fills"]),
     ("durable/list", &["damaged", "announced", "fills"]),
     ("durable/", &["late-books", "returns", "fills"]),
@@ -39,7 +39,8 @@ const DIRECTED: [(&str, &[&str]); 23] = [
     ("journal/", &["focused", "losses", "long"]),
     ("background/cop", &["copies", "verified-at-once"]),
     ("background/places", &["copies", "returns"]),
-    ("background/rebuild", &["fills", "returns", "copies"]),
+    ("background/rebuild", &["fills", "scrubs", "returns", "copies"]),
+    ("background/", &["scrubs", "unsynced", "fills"]),
     ("ops/fill", &["fills", "damaged", "returns"]),
     ("ops/flush", &["announced", "long"]),
 ];

@@ -7,8 +7,7 @@ use levelhead_stats::Rng;
 use levelhead_units::{DriveIdx, DriveSet, Nanos};
 
 use super::{Inside, Machine, Of};
-use crate::crash::disk::Disk;
-use crate::crash::image::Torn;
+use crate::crash::image::{Torn, drawn};
 
 /// How long a server stands still: longer than a drive may be silent.
 const STANDSTILL: Nanos = Nanos::from_secs(90);
@@ -132,15 +131,4 @@ pub(super) fn torn_of(inside: &Inside) -> Option<Torn> {
     let Command::Write { extent, durability, .. } = inside.submit.command else { return None };
     let bytes = inside.pieces.iter().flat_map(Piece::bytes).copied().collect();
     Some(Torn { drive: inside.submit.drive, extent, durability, bytes })
-}
-
-/// One of the earlier states.
-pub(crate) fn drawn(
-    earlier: &mut Vec<(DriveIdx, Disk)>,
-    rng: &mut Rng,
-) -> Option<(DriveIdx, Disk)> {
-    if earlier.is_empty() {
-        return None;
-    }
-    Some(earlier.swap_remove(rng.below(earlier.len() as u64) as usize))
 }
