@@ -70,6 +70,8 @@ pub struct Faults {
     pub older: u64,
     /// Of steps: a member goes back to an earlier state of its own.
     pub going_back: u64,
+    /// Of lives: a second server serves the same members, as members on other machines may have one.
+    pub second: u64,
 }
 
 impl Faults {
@@ -84,6 +86,7 @@ impl Faults {
         land: 0,
         older: 0,
         going_back: 0,
+        second: 0,
     };
 
     /// Whether one member has faults that are neither a loss nor an error.
@@ -390,11 +393,19 @@ impl Aim {
     pub const GOING_BACK: Self =
         Self { faults: Faults { going_back: 100, ..Faults::NONE }, ..Self::OLDER };
 
+    /// Two servers of one array.
+    pub const TWO_SERVERS: Self = Self {
+        faults: Faults { second: 2, ..Faults::NONE },
+        odds: Odds { stop: 0, ..Self::LATE_WRITES.odds },
+        ..Self::LATE_WRITES
+    };
+
     /// Aims at faults that the array does not survive yet, and their names: tests assert that these are found.
-    pub const KNOWN: [(&'static str, Self); 3] = [
+    pub const KNOWN: [(&'static str, Self); 4] = [
         ("late-writes", Self::LATE_WRITES),
         ("older", Self::OLDER),
         ("going-back", Self::GOING_BACK),
+        ("two-servers", Self::TWO_SERVERS),
     ];
 
     /// Each aim that the array must survive, and its name.

@@ -90,8 +90,18 @@ impl Run<'_> {
         let mut losses = self.happens(self.odds().loss);
         let mut troubles = machine.has_patience() && self.happens(self.odds().trouble);
         let has_asides = self.happens(self.odds().aside);
+        let mut second = match self.happens(self.faults().second) {
+            true => self.start(machine.image(), DriveSet::EMPTY).ok(),
+            false => None,
+        };
+        self.tally.second += u64::from(second.is_some());
         let mut steps_left = LAST_STEPS;
         while steps_left > 0 {
+            if let Some(second) = &mut second
+                && self.rng.below(3) == 0
+            {
+                self.turn_of(second, &mut machine);
+            }
             let may_send = machine.outstanding() < 3;
             if writes > 0 && may_send && self.rng.below(4) == 0 {
                 writes -= 1;
@@ -156,6 +166,12 @@ impl Run<'_> {
         self.tally.read_back += machine.array.counters().verify_reads;
         self.tally.flawed += machine.array.counters().verify_found;
         machine.trouble = None;
+        if let Some(mut second) = second {
+            let rng = &mut self.rng;
+            let mut ended = Ok(());
+            machine.beside(&mut second, |second| ended = second.run_until_answered(rng));
+            ended?;
+        }
         machine.flush(); // What is read from now on outlasts a crash.
         machine.verify(&mut self.rng)?;
         if self.happens(self.odds().stop) {
@@ -221,6 +237,17 @@ impl Run<'_> {
         let wrong = wrong[self.rng.below(wrong.len() as u64) as usize];
         machine.trouble(Trouble { drive, wrong });
         self.tally.troubled += 1;
+    }
+
+    /// A second server writes or goes on.
+    fn turn_of(&mut self, second: &mut Machine, machine: &mut Machine) {
+        let extent =
+            (second.outstanding() == 0 && self.rng.below(16) == 0).then(|| self.extent(second));
+        let rng = &mut self.rng;
+        machine.beside(second, |second| match extent {
+            Some(extent) => second.write(extent, Durability::Durable),
+            None => drop(second.step(rng)),
+        });
     }
 
     /// The faults that come between two steps.

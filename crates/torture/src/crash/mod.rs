@@ -109,6 +109,8 @@ pub struct Tally {
     pub landed: u64,
     /// Members that were in an earlier state of their own.
     pub older: u64,
+    /// Lives with a second server.
+    pub second: u64,
     /// Arrays that an operator had to make go on, because redundancy was not valid for good.
     pub doubts: u64,
 }

@@ -85,6 +85,17 @@ impl Machine {
         Some(drive)
     }
 
+    /// Another server of the same members takes its turn: what it does there and has promised is done to this one's.
+    pub(crate) fn beside(&mut self, second: &mut Self, turn: impl FnOnce(&mut Self)) {
+        let share = |one: &mut Self, other: &mut Self| {
+            std::mem::swap(&mut one.disks, &mut other.disks);
+            std::mem::swap(&mut one.promise, &mut other.promise);
+        };
+        share(self, second);
+        turn(second);
+        share(self, second);
+    }
+
     /// An operator starts a scrub, or stops the one that runs.
     pub(crate) fn start_or_stop_scrub(&mut self) -> bool {
         let is_running = self.array.scrub().state == ScrubState::Running;
