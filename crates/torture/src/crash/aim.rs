@@ -45,8 +45,19 @@ pub struct Aim {
     pub odds: Odds,
     /// How often faults come that are no loss and no power cut.
     pub faults: Faults,
-    /// A fault for a canary: time in which the server did not run counts against drives.
-    pub ignores_standstills: bool,
+    /// A fault of the server, for a canary.
+    pub planted: Planted,
+}
+
+/// A fault of the server that starts the array and reads the clock for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Planted {
+    /// None.
+    None,
+    /// Time in which the server did not run counts against drives.
+    StandstillsCount,
+    /// Redundancy is taken for valid after an unclean shutdown.
+    TrustsRedundancy,
 }
 
 /// How often faults come beside losses and power cuts: of how many occasions one brings each, or none if that is 0.
@@ -172,7 +183,7 @@ impl Aim {
         more_space: 24,
         odds: Odds::DEFAULT,
         faults: Faults::NONE,
-        ignores_standstills: false,
+        planted: Planted::None,
     };
 
     /// Many writes, so that the space of the journal is used again, and images of some moments only.
@@ -393,6 +404,15 @@ impl Aim {
     pub const GOING_BACK: Self =
         Self { faults: Faults { going_back: 100, ..Faults::NONE }, ..Self::OLDER };
 
+    /// Arrays without a journal: redundancy is not valid after an unclean shutdown, until a resync has made it so.
+    pub const UNJOURNALED: Self = Self {
+        has_journal: false,
+        writes: 12,
+        one_of: 3,
+        odds: Odds { unsynced: 4, announced: 0, record: 0, ..Odds::DEFAULT },
+        ..Self::DEFAULT
+    };
+
     /// Two servers of one array.
     pub const TWO_SERVERS: Self = Self {
         faults: Faults { second: 2, ..Faults::NONE },
@@ -409,7 +429,7 @@ impl Aim {
     ];
 
     /// Each aim that the array must survive, and its name.
-    pub const ALL: [(&'static str, Self); 23] = [
+    pub const ALL: [(&'static str, Self); 24] = [
         ("short", Self::DEFAULT),
         ("long", Self::LONG),
         ("focused", Self::FOCUSED),
@@ -433,5 +453,6 @@ impl Aim {
         ("standstills", Self::STANDSTILLS),
         ("flaky", Self::FLAKY),
         ("quorums", Self::QUORUMS),
+        ("unjournaled", Self::UNJOURNALED),
     ];
 }

@@ -33,7 +33,7 @@ impl Run<'_> {
         let image = Image {
             disks: make.disks(&mut self.rng),
             torn: Vec::new(),
-            promise: Promise::new(make.layout().size().get(), make.logs),
+            promise: Promise::new(make.layout().size().get(), make.logs, make.piece > 0),
             lost: DriveSet::EMPTY,
             dead: DriveSet::EMPTY,
             unfilled: DriveSet::EMPTY,
@@ -65,7 +65,7 @@ impl Run<'_> {
         let has_patience = self.odds().trouble > 0 && self.rng.below(2) == 0;
         let patience = has_patience.then_some(Patience::DEFAULT);
         let (rules, seed) = (self.aim.rules, self.rng.bits());
-        let Aim { slow_books, slow_aside, fills, verify, lies, ignores_standstills, .. } = self.aim;
+        let Aim { slow_books, slow_aside, fills, verify, lies, planted, .. } = self.aim;
         let has_background = self.faults().scrub > 0;
         let start = Start {
             image,
@@ -78,7 +78,7 @@ impl Run<'_> {
             verify,
             lies,
             has_background,
-            ignores_standstills,
+            planted,
             seed,
         };
         Machine::start(start)
@@ -334,7 +334,8 @@ impl Run<'_> {
             shown.assembly.doubt.is_some() || is_in_part
         };
         // On enough disks, so that whichever are missing that the array survives, one says it.
-        let is_recorded = image.recorded == stripes;
+        // Without a journal an unclean shutdown leaves redundancy in doubt, and says so.
+        let is_recorded = image.recorded == stripes && self.aim.has_journal;
         let doubted =
             || Err("all redundancy is valid for good, and the array doubts it".to_owned());
         if is_in_doubt(&known) {

@@ -27,6 +27,7 @@ use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 use self::inside::{Inside, Of};
+use super::aim::Planted;
 use super::disk::Disk;
 use super::image::{Assembled, Image, Replaced, Torn, assemble, is_member, with_bad_places};
 use super::lies::{Doubts, Liar};
@@ -70,8 +71,8 @@ pub(crate) struct Start {
     pub(crate) lies: u64,
     /// Whether there is work in the background, a little at a time.
     pub(crate) has_background: bool,
-    /// A fault for a canary: time in which the server did not run counts.
-    pub(crate) ignores_standstills: bool,
+    /// A fault of the server.
+    pub(crate) planted: Planted,
     pub(crate) seed: u64,
 }
 
@@ -152,14 +153,14 @@ pub struct Machine {
     earlier: Vec<(DriveIdx, Disk)>,
     /// Disks with which something was wrong since the start.
     troubled: DriveSet,
-    ignores_standstills: bool,
+    planted: Planted,
 }
 
 impl Machine {
     /// Finds the array on its disks and starts it.
     pub(crate) fn start(start: Start) -> Result<Self, String> {
         let Start { image, hidden, rules, patience, slow_books, slow_aside, .. } = start;
-        let Start { fills, verify, lies, seed, has_background, ignores_standstills, .. } = start;
+        let Start { fills, verify, lies, seed, has_background, planted, .. } = start;
         let Image { disks, promise, lost, dead, unfilled, spoilt, doubts, recorded, .. } = image;
         let Image { late, earlier, .. } = image;
         let replaced = Vec::new();
@@ -174,7 +175,10 @@ impl Machine {
             window: 4,
             order: HostOrder::Fcfs,
             content: Content::Carried,
-            synced: assembly.trusted,
+            synced: match planted {
+                Planted::TrustsRedundancy => u64::MAX,
+                Planted::None | Planted::StandstillsCount => assembly.trusted,
+            },
             lost: assembly.absent.or(assembly.filling),
             books: Some(Books::of(&assembly, Uuid(u128::from(seed).to_le_bytes()))),
             patience,
@@ -231,7 +235,7 @@ impl Machine {
             late,
             earlier,
             troubled: DriveSet::EMPTY,
-            ignores_standstills,
+            planted,
         };
         machine.excuse();
         machine.carry_out();

@@ -31,7 +31,7 @@ use levelhead_array::superblock::Logs;
 use levelhead_stats::Streams;
 use levelhead_units::DriveSet;
 
-pub use self::aim::{Aim, Faults, Odds};
+pub use self::aim::{Aim, Faults, Odds, Planted};
 use self::life::Run;
 use self::make::Make;
 

@@ -10,6 +10,8 @@ pub struct Promise {
     sectors: Vec<History>,
     next: u64,
     logs: Logs,
+    /// Whether a write that was answered outlasts a crash without a flush.
+    is_durable: bool,
     /// What was answered and no flush has made durable, where that is needed.
     answered: Vec<Sent>,
 }
@@ -27,10 +29,17 @@ struct History {
 }
 
 impl Promise {
-    /// Of an array full of zeroes, with a journal of these writes.
-    pub fn new(sectors: u64, logs: Logs) -> Self {
+    /// Of an array full of zeroes, with a journal of these writes, or without one.
+    pub fn new(sectors: u64, logs: Logs, has_journal: bool) -> Self {
         let zero = History { versions: vec![0], floor: 0, is_given_up: false, is_damaged: false };
-        Self { sectors: vec![zero; sectors as usize], next: 1, logs, answered: Vec::new() }
+        let is_durable = has_journal && logs == Logs::All;
+        Self {
+            sectors: vec![zero; sectors as usize],
+            next: 1,
+            logs,
+            is_durable,
+            answered: Vec::new(),
+        }
     }
 
     /// A write of this is sent: its bytes, every sector full of a number of its own.
@@ -48,9 +57,9 @@ impl Promise {
         for lba in sent.extent.iter() {
             self.sectors[lba.get() as usize].is_damaged = false;
         }
-        match (self.logs, durability) {
-            (Logs::All, _) | (Logs::Parts, Durability::Durable) => self.keep(sent),
-            (Logs::Parts, Durability::Cached) => self.answered.push(sent),
+        match self.is_durable || durability == Durability::Durable {
+            true => self.keep(sent),
+            false => self.answered.push(sent),
         }
     }
 
@@ -138,7 +147,7 @@ impl Promise {
                     lba.get()
                 )
             })?;
-            if self.logs == Logs::All {
+            if self.is_durable {
                 history.floor = history.floor.max(at);
             }
         }

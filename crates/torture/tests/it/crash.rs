@@ -2,7 +2,7 @@
 
 use levelhead_array::journal::rules::{Rule, Rules};
 use levelhead_torture::crash::disk::Manners;
-use levelhead_torture::crash::{Aim, Tally, run};
+use levelhead_torture::crash::{Aim, Planted, Tally, run};
 
 use crate::expected::caught;
 
@@ -20,7 +20,7 @@ fn swarm(first: u64, count: u64, aim: Aim) -> Tally {
 
 /// Seeds of each aim: more than 20,000 crash images together, in less than a minute of one core. Without
 /// optimization a tenth of them.
-const SEEDS: [(&str, u64); 23] = [
+const SEEDS: [(&str, u64); 24] = [
     ("short", 55),
     ("long", 60),
     ("focused", 30),
@@ -44,6 +44,7 @@ const SEEDS: [(&str, u64); 23] = [
     ("standstills", 20),
     ("flaky", 20),
     ("quorums", 20),
+    ("unjournaled", 20),
 ];
 
 #[test]
@@ -199,9 +200,11 @@ fn writes_that_are_not_stored_are_noticed_where_they_are_not_read_back() {
 }
 
 #[test]
-fn array_without_a_journal_and_disks_that_lie_are_noticed() {
-    let open = Aim { has_journal: false, ..Aim::DEFAULT };
-    assert!(seeds_to_find("no journal", open) <= 100);
+fn redundancy_that_is_trusted_and_disks_that_lie_are_noticed() {
+    let trusting = Aim { planted: Planted::TrustsRedundancy, ..Aim::UNJOURNALED };
+    assert!(seeds_to_find("redundancy that is trusted without a journal", trusting) <= 100);
+    let lying = Aim { manners: Manners::Lying, ..Aim::UNJOURNALED };
+    assert!(seeds_to_find("disks that lie without a journal", lying) <= 100);
     let lying = Aim { manners: Manners::Lying, ..Aim::DEFAULT };
     assert!(seeds_to_find("disks that lie", lying) <= 100);
 }
@@ -218,6 +221,6 @@ fn faults_that_are_known_are_found() {
 /// Time in which the server did not run, counted against its drives, is noticed.
 #[test]
 fn standstill_that_counts_against_drives_is_noticed() {
-    let counted = Aim { ignores_standstills: true, ..Aim::STANDSTILLS };
+    let counted = Aim { planted: Planted::StandstillsCount, ..Aim::STANDSTILLS };
     assert!(seeds_to_find("standstills that count", counted) <= 20);
 }

@@ -7,6 +7,7 @@ use levelhead_stats::Rng;
 use levelhead_units::{DriveIdx, DriveSet, Nanos};
 
 use super::{Inside, Machine, Of};
+use crate::crash::aim::Planted;
 use crate::crash::image::{Torn, drawn};
 
 /// How long a server stands still: longer than a drive may be silent.
@@ -18,7 +19,7 @@ const EARLIER_MAX: usize = 4;
 impl Machine {
     /// The server does not run for a while: it is stopped, frozen or starved. No drive completes anything that it sees.
     pub(crate) fn stand_still(&mut self) {
-        if self.ignores_standstills {
+        if self.planted == Planted::StandstillsCount {
             self.now = self.now + STANDSTILL;
         } else {
             let mut clock = ServerClock::default();
