@@ -19,6 +19,8 @@
 //!   still waits for its place, the step is done again later.
 //! - FI4. That is done once no record from before would be found after a crash: it would count as newer, and put back what
 //!   is redundant as if that counted zeroes.
+//! - FI5. The copy of a mirror that is on the list, and of which another copy has the contents, is written like any other, and is
+//!   off the list before the drive counts there.
 
 use std::collections::VecDeque;
 
@@ -63,6 +65,8 @@ pub(crate) struct FillOp {
     scratch: Option<BufId>,
     /// What was put onto the list of damaged sectors.
     damaged: Vec<Cell>,
+    /// What is on that list, and is not damaged once it is written (FI5).
+    repaired: Vec<Cell>,
     /// Whether it is to be done again.
     is_in_vain: bool,
 }
@@ -128,7 +132,8 @@ impl FillOp {
             }
         }
         let phase = Phase::Reading(VecDeque::new());
-        Self { op, span, fetch, phase, scratch: None, damaged: Vec::new(), is_in_vain: false }
+        let (damaged, repaired) = (Vec::new(), Vec::new());
+        Self { op, span, fetch, phase, scratch: None, damaged, repaired, is_in_vain: false }
     }
 
     /// A read of it has ended.
@@ -205,6 +210,8 @@ impl FillOp {
                 ));
             }
             if writing.runs.is_empty() && writing.pending.is_empty() {
+                // Safe before the drive counts there (RB2).
+                core.damaged.take_off(std::mem::take(&mut self.repaired));
                 self.close(core, now);
             }
         }
@@ -243,8 +250,7 @@ impl FillOp {
         let (mut targets, mut damaged): (Vec<Target>, Vec<Cell>) = Default::default();
         let mut is_in_vain = false;
         for (at, word) in self.fetch.codewords.iter().enumerate() {
-            // What is on the list already is damaged whatever the drive holds.
-            let own = word.subject.minus(word.listed);
+            let own = owed(core, word);
             let had: SymbolSet = own.iter().filter(|&own| can_compute(core, word, own)).collect();
             let target =
                 |symbol| Target { cell: core.layout.cell(word.row, symbol), word: at, symbol };
@@ -263,6 +269,8 @@ impl FillOp {
             return; // FI4
         }
         (self.damaged, self.is_in_vain) = (damaged, is_in_vain);
+        let is_listed = |target: &&Target| core.damaged.covers(target.cell);
+        self.repaired = targets.iter().filter(is_listed).map(|target| target.cell).collect();
         self.damaged.iter().for_each(|&cell| core.list_damaged(cell));
         targets.sort_unstable();
         let mut runs: VecDeque<WriteRun> = VecDeque::new();
@@ -355,6 +363,15 @@ fn reads(
         }
     }
     all.into()
+}
+
+/// What the drive should hold of a codeword, if it can be had. What is on the list of damaged sectors is damaged whatever the
+/// drive holds; but of a mirror, where another copy has it: that was written while the drive was away.
+fn owed(core: &Core, word: &Codeword) -> SymbolSet {
+    match core.layout.spec().is_mirror() && !word.have.is_empty() {
+        true => word.subject,
+        false => word.subject.minus(word.listed),
+    }
 }
 
 /// The symbols that are still to be read so that a codeword gives what the drive should hold; none if it does, or

@@ -41,6 +41,8 @@ pub struct Aim {
     pub lies: u64,
     /// A piece of a journal has from 10 sectors to this many more.
     pub more_space: u64,
+    /// Of how many sectors of data one is on the list of damaged sectors from the beginning, where that is kept.
+    pub listed: u64,
     /// How often mishaps come.
     pub odds: Odds,
     /// How often faults come that are no loss and no power cut.
@@ -181,6 +183,7 @@ impl Aim {
         verify: None,
         lies: 0,
         more_space: 24,
+        listed: 0,
         odds: Odds::DEFAULT,
         faults: Faults::NONE,
         planted: Planted::None,
@@ -413,6 +416,22 @@ impl Aim {
         ..Self::DEFAULT
     };
 
+    /// Lists of damaged sectors that have entries from the beginning, while these are written, and written late.
+    pub const LISTED: Self = Self {
+        writes: 24,
+        listed: 3,
+        odds: Odds { announced: 1, flush: 16, again: 2, ..Self::DAMAGED.odds },
+        ..Self::DAMAGED
+    };
+
+    /// The same while disks are replaced and rebuilt.
+    pub const LISTED_FILLS: Self = Self {
+        listed: 3,
+        slow_books: true,
+        odds: Odds { announced: 1, place: 2, ..Self::FILLS.odds },
+        ..Self::FILLS
+    };
+
     /// Two servers of one array.
     pub const TWO_SERVERS: Self = Self {
         faults: Faults { second: 2, ..Faults::NONE },
@@ -429,7 +448,7 @@ impl Aim {
     ];
 
     /// Each aim that the array must survive, and its name.
-    pub const ALL: [(&'static str, Self); 24] = [
+    pub const ALL: [(&'static str, Self); 26] = [
         ("short", Self::DEFAULT),
         ("long", Self::LONG),
         ("focused", Self::FOCUSED),
@@ -454,5 +473,7 @@ impl Aim {
         ("flaky", Self::FLAKY),
         ("quorums", Self::QUORUMS),
         ("unjournaled", Self::UNJOURNALED),
+        ("listed", Self::LISTED),
+        ("listed-fills", Self::LISTED_FILLS),
     ];
 }

@@ -11,7 +11,7 @@ use super::aim::{Aim, Faults, Odds};
 use super::image::{Assembled, Image, assemble, journal_of, places_of};
 use super::lies::Doubts;
 use super::machine::{Machine, Start, Trouble, Wrong};
-use super::make::Make;
+use super::make::{Made, Make};
 use super::promise::Promise;
 use super::{DEPTH_MAX, Tally};
 
@@ -30,10 +30,15 @@ pub(super) struct Run<'a> {
 
 impl Run<'_> {
     pub(super) fn all(&mut self, make: Make) -> Result<(), String> {
+        let Made { disks, listed } = make.disks(&mut self.rng);
+        let size = make.layout().size().get();
+        let mut promise = Promise::new(size, make.logs, make.piece > 0);
+        promise.lack(&listed);
+        self.tally.listed += u64::from(!listed.is_empty());
         let image = Image {
-            disks: make.disks(&mut self.rng),
+            disks,
             torn: Vec::new(),
-            promise: Promise::new(make.layout().size().get(), make.logs, make.piece > 0),
+            promise,
             lost: DriveSet::EMPTY,
             dead: DriveSet::EMPTY,
             unfilled: DriveSet::EMPTY,

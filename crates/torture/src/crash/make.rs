@@ -1,6 +1,6 @@
 //! The disks that a crash swarm begins with.
 
-use levelhead_array::damaged::DAMAGED_PLACE;
+use levelhead_array::damaged::{DAMAGED_PLACE, DamagedList, Listing};
 use levelhead_array::membership::{Member, Membership};
 use levelhead_array::missed::MAP_SECTORS;
 use levelhead_array::reserve::{Reserved, Use};
@@ -29,6 +29,15 @@ pub struct Make {
     pub logs: Logs,
     /// What its disks do with flushes.
     pub manners: Manners,
+    /// Of how many sectors of data with valid redundancy one is on the list of damaged sectors; none if that is 0.
+    pub listed: u64,
+}
+
+/// A new array.
+pub(crate) struct Made {
+    pub(crate) disks: Vec<Disk>,
+    /// Sectors of clients that are on the list of damaged sectors.
+    pub(crate) listed: Vec<Lba>,
 }
 
 impl Make {
@@ -37,8 +46,8 @@ impl Make {
         Layout::new(self.spec, self.spec.chunk() * self.stripes)
     }
 
-    /// Disks with a new array on them, and noise where redundancy is not valid.
-    pub fn disks(&self, rng: &mut Rng) -> Vec<Disk> {
+    /// Disks with a new array on them, and noise where redundancy is not valid and in sectors on the list.
+    pub(crate) fn disks(&self, rng: &mut Rng) -> Made {
         let (data, piece) = (self.spec.chunk() * self.stripes, Sectors::new(self.piece));
         let list = match self.logs {
             Logs::All => Sectors::ZERO,
@@ -116,8 +125,39 @@ impl Make {
                 }
             }
         }
+        let mut listed = Vec::new();
+        let mut damaged = DamagedList::default();
+        let stripes = if list > Sectors::ZERO && self.listed > 0 { synced } else { 0 };
+        for stripe in 0..stripes {
+            for row in 0..layout.rows() {
+                let row = Row { stripe, row };
+                for symbol in 0..layout.data_symbols() {
+                    if rng.below(self.listed) > 0 {
+                        continue;
+                    }
+                    listed.push(layout.sector(row, symbol));
+                    let copies = match self.spec.is_mirror() {
+                        true => 0..layout.symbols(),
+                        false => symbol..symbol + 1,
+                    };
+                    for cell in copies.map(|symbol| layout.cell(row, symbol)) {
+                        let mut noise = [0; SECTOR_SIZE];
+                        rng.fill(&mut noise);
+                        let extent = area.on_drive(Extent::new(cell.lba, one));
+                        disks[cell.drive.as_usize()].write(extent, &noise);
+                        damaged.add(cell.drive, Extent::new(cell.lba, one));
+                    }
+                }
+            }
+        }
+        for (at, disk) in disks.iter_mut().enumerate().filter(|_| !listed.is_empty()) {
+            let (array, member) = (book.array, book.members[at].uuid);
+            let listing = Listing { array, member, generation: 1, list: damaged.clone() };
+            let first = Lba::ZERO + (disk.size() - one - list);
+            disk.write(Extent::new(first, listing.sectors()), &listing.encode());
+        }
         // Also those that lie have this on their media.
         disks.iter_mut().for_each(Disk::settle);
-        disks
+        Made { disks, listed }
     }
 }

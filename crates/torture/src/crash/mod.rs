@@ -99,6 +99,8 @@ pub struct Tally {
     pub given_up: u64,
     /// Sectors that were being replaced and are damaged.
     pub damaged: u64,
+    /// Arrays that began with a list of damaged sectors.
+    pub listed: u64,
     /// Scrubs that were started.
     pub scrubs: u64,
     /// Times that the server stood still.
@@ -155,7 +157,8 @@ pub fn run(seed: u64, aim: Aim, tally: &mut Tally) -> Result<(), Broken> {
     let synced = if is_unsynced { rng.below(stripes) } else { u64::MAX };
     let is_announced = aim.odds.announced > 0 && rng.below(aim.odds.announced) == 0;
     let logs = if is_announced { Logs::Parts } else { Logs::All };
-    let make = Make { spec, stripes, synced, piece, logs, manners: aim.manners };
+    let (manners, listed) = (aim.manners, aim.listed);
+    let make = Make { spec, stripes, synced, piece, logs, manners, listed };
     let mut run = Run { rng, aim, tally, spec, remote: DriveSet::EMPTY };
     if aim.faults.has_remote() {
         run.remote = DriveSet::EMPTY.with(run.any());

@@ -16,6 +16,9 @@ pub struct Promise {
     answered: Vec<Sent>,
 }
 
+/// The number of no write: what a sector on the list of damaged sectors held.
+const NOWHERE: u64 = u64::MAX;
+
 /// The writes of a sector that it may hold, in order, each by its number.
 #[derive(Clone, Debug)]
 struct History {
@@ -39,6 +42,14 @@ impl Promise {
             logs,
             is_durable,
             answered: Vec::new(),
+        }
+    }
+
+    /// What these sectors held is nowhere from the beginning: nothing may be read there before they are written.
+    pub(crate) fn lack(&mut self, sectors: &[Lba]) {
+        for lba in sectors {
+            let history = &mut self.sectors[lba.get() as usize];
+            (history.versions, history.is_damaged) = (vec![NOWHERE], true);
         }
     }
 

@@ -20,7 +20,7 @@ fn swarm(first: u64, count: u64, aim: Aim) -> Tally {
 
 /// Seeds of each aim: more than 20,000 crash images together, in less than a minute of one core. Without
 /// optimization a tenth of them.
-const SEEDS: [(&str, u64); 24] = [
+const SEEDS: [(&str, u64); 26] = [
     ("short", 55),
     ("long", 60),
     ("focused", 30),
@@ -45,6 +45,8 @@ const SEEDS: [(&str, u64); 24] = [
     ("flaky", 20),
     ("quorums", 20),
     ("unjournaled", 20),
+    ("listed", 16),
+    ("listed-fills", 10),
 ];
 
 #[test]
@@ -101,6 +103,15 @@ fn disk_that_few_know_to_be_full_counts_as_lost_although_it_is_back() {
 fn stop_with_a_mark_on_its_way_leaves_the_next_run_its_own_transactions() {
     for (seed, aim) in [(5_049, Aim::LONG), (5_612, Aim::LONG), (5_340, Aim::FOCUSED)] {
         swarm(seed, 1, aim);
+    }
+}
+
+/// FI5: a sector of a mirror was on the list of damaged sectors and was written while a disk was away. The disk was rebuilt and its
+/// copy stayed on the list: when the other disk was lost, the sector could not be read.
+#[test]
+fn copy_of_a_mirror_is_off_the_list_once_it_is_rebuilt() {
+    for seed in [1, 5, 11, 25] {
+        swarm(seed, 1, Aim::LISTED_FILLS);
     }
 }
 
