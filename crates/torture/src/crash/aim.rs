@@ -83,6 +83,8 @@ pub struct Faults {
     pub older: u64,
     /// Of steps: a member goes back to an earlier state of its own.
     pub going_back: u64,
+    /// Of crashes: one fault more than the layout survives: a drive less, or a sector that cannot be read.
+    pub beyond: u64,
     /// Of lives: a second server serves the same members, as members on other machines may have one.
     pub second: u64,
 }
@@ -100,6 +102,7 @@ impl Faults {
         older: 0,
         going_back: 0,
         second: 0,
+        beyond: 0,
     };
 
     /// Whether one member has faults that are neither a loss nor an error.
@@ -432,6 +435,15 @@ impl Aim {
         ..Self::FILLS
     };
 
+    /// One fault more than the layout survives: the array may refuse or report, and must not return what was never written.
+    pub const BEYOND: Self = Self {
+        faults: Faults { beyond: 2, ..Faults::NONE },
+        odds: Odds { unsynced: 0, trouble: 0, without: 2, place: 2, ..Odds::DEFAULT },
+        writes: 12,
+        one_of: 3,
+        ..Self::DEFAULT
+    };
+
     /// Two servers of one array.
     pub const TWO_SERVERS: Self = Self {
         faults: Faults { second: 2, ..Faults::NONE },
@@ -440,11 +452,12 @@ impl Aim {
     };
 
     /// Aims at faults that the array does not survive yet, and their names: tests assert that these are found.
-    pub const KNOWN: [(&'static str, Self); 4] = [
+    pub const KNOWN: [(&'static str, Self); 5] = [
         ("late-writes", Self::LATE_WRITES),
         ("older", Self::OLDER),
         ("going-back", Self::GOING_BACK),
         ("two-servers", Self::TWO_SERVERS),
+        ("beyond", Self::BEYOND),
     ];
 
     /// Each aim that the array must survive, and its name.

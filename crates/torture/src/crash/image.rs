@@ -47,6 +47,8 @@ pub struct Image {
     pub(crate) recorded: u64,
     /// Writes of earlier connections and servers that may land yet.
     pub(crate) late: Vec<Torn>,
+    /// Whether there are, or were, more faults than the layout survives.
+    pub(crate) is_beyond: bool,
     /// Earlier states of disks.
     pub(crate) earlier: Vec<(DriveIdx, Disk)>,
 }
@@ -126,6 +128,14 @@ pub(crate) fn with_bad_places(disks: &[Disk]) -> DriveSet {
     disks.iter().enumerate().filter_map(has_some).collect()
 }
 
+/// How a start that was refused is reported.
+const REFUSED: &str = "the array was refused";
+
+/// Whether a start has failed because the array was refused.
+pub(crate) fn is_refusal(how: &str) -> bool {
+    how.starts_with(REFUSED)
+}
+
 /// Which disks are the array.
 #[derive(Clone, Debug)]
 pub(crate) struct Assembled {
@@ -164,7 +174,7 @@ pub(crate) fn assemble(
             Err(Refusal::DifferentWays { .. }) if !last_lost.without(hidden).is_empty() => {
                 hidden.or(last_lost)
             }
-            Err(refusal) => return Err(format!("the array was refused: {refusal:?}")),
+            Err(refusal) => return Err(format!("{REFUSED}: {refusal:?}")),
         };
     }
 }

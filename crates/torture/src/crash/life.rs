@@ -8,7 +8,7 @@ use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
 
 use super::aim::{Aim, Faults, Odds};
-use super::image::{Assembled, Image, assemble, journal_of, places_of};
+use super::image::{Assembled, Image, assemble, is_refusal, journal_of, places_of};
 use super::lies::Doubts;
 use super::machine::{Machine, Start, Trouble, Wrong};
 use super::make::{Made, Make};
@@ -48,6 +48,7 @@ impl Run<'_> {
             recorded: 0,
             late: Vec::new(),
             earlier: Vec::new(),
+            is_beyond: false,
         };
         let machine = self.start(image, DriveSet::EMPTY)?;
         self.life(machine, 0)
@@ -182,7 +183,7 @@ impl Run<'_> {
         if self.happens(self.odds().stop) {
             return self.stop(machine, depth);
         }
-        machine.settle(&mut self.rng)
+        if machine.is_beyond { Ok(()) } else { machine.settle(&mut self.rng) }
     }
 
     /// The array is stopped in good order, with images of that too, and started again.
@@ -311,7 +312,18 @@ impl Run<'_> {
     }
 
     /// The power fails, and the array is started again, perhaps several times.
-    fn crash(&mut self, mut image: Image, depth: u32) -> Result<(), String> {
+    fn crash(&mut self, image: Image, depth: u32) -> Result<(), String> {
+        let was_beyond = image.is_beyond;
+        match self.crash_once(image, depth) {
+            Err(how) if was_beyond && is_refusal(&how) => {
+                self.tally.refused += 1;
+                Ok(())
+            }
+            ended => ended,
+        }
+    }
+
+    fn crash_once(&mut self, mut image: Image, depth: u32) -> Result<(), String> {
         if self.happens(self.faults().death) {
             image.leave_late(self.remote, &mut self.rng);
         }
@@ -396,7 +408,17 @@ impl Run<'_> {
                 self.tally.bad_places += 1;
             }
         }
-        let mut machine = self.start(image, hidden)?;
+        if self.happens(self.faults().beyond) {
+            hidden = self.go_beyond(&mut image, hidden);
+        }
+        let is_beyond = image.is_beyond;
+        let mut machine = match self.start(image, hidden) {
+            Err(how) if is_beyond && is_refusal(&how) => {
+                self.tally.refused += 1;
+                return Ok(());
+            }
+            started => started?,
+        };
         if self.happens(self.odds().loss_again) {
             for _ in 0..self.rng.below(60) {
                 machine.step(&mut self.rng);
@@ -413,11 +435,12 @@ impl Run<'_> {
         }
         machine.verify(&mut self.rng)?;
         self.tally.unstored += u64::from(machine.has_unstored());
-        if is_valid && machine.given_up > 0 && !machine.doubts.is_some() {
+        let is_excused = machine.doubts.is_some() || is_beyond;
+        if is_valid && machine.given_up > 0 && !is_excused {
             return Err(format!("{} sectors were given up without need", machine.given_up));
         }
         self.tally.given_up += machine.given_up;
-        if self.odds().back > 0 && self.rng.below(3) > 0 {
+        if !is_beyond && self.odds().back > 0 && self.rng.below(3) > 0 {
             self.catch_up(&mut machine)?;
         }
         let is_damaged = self.aim.seeks_damage && machine.damaged > 0;
@@ -432,12 +455,25 @@ impl Run<'_> {
             return next.life(machine, depth + 1);
         }
         let is_valid = machine.array.synced() == machine.array.layout().stripes();
-        if is_valid {
+        if is_valid && !is_beyond {
             while self.can_lose_one(machine.gone().or(machine.faults())) {
                 self.lose(&mut machine);
             }
         }
         machine.verify(&mut self.rng).map_err(|how| format!("with disks less, {how}"))
+    }
+
+    /// One fault more than the layout survives. Returns the disks that are not shown to the array.
+    fn go_beyond(&mut self, image: &mut Image, hidden: DriveSet) -> DriveSet {
+        let drive = self.any();
+        let (is_beyond, hidden) = match self.rng.below(3) {
+            0 => (self.spoil_record(image, drive), hidden),
+            1 => (self.spoil_place(image, drive), hidden),
+            _ => (true, hidden.with(drive)),
+        };
+        self.tally.beyond += u64::from(is_beyond);
+        image.is_beyond |= is_beyond;
+        hidden
     }
 
     /// Disks that are back are given what they have missed.

@@ -149,6 +149,8 @@ pub struct Machine {
     recorded: u64,
     /// Writes of earlier connections and servers that may land yet.
     late: Vec<Torn>,
+    /// Whether there are more faults than the layout survives.
+    pub(crate) is_beyond: bool,
     /// Earlier states of disks.
     earlier: Vec<(DriveIdx, Disk)>,
     /// Disks with which something was wrong since the start.
@@ -162,7 +164,7 @@ impl Machine {
         let Start { image, hidden, rules, patience, slow_books, slow_aside, .. } = start;
         let Start { fills, verify, lies, seed, has_background, planted, .. } = start;
         let Image { disks, promise, lost, dead, unfilled, spoilt, doubts, recorded, .. } = image;
-        let Image { late, earlier, .. } = image;
+        let Image { late, earlier, is_beyond, .. } = image;
         let replaced = Vec::new();
         let Assembled { assembly, returning, .. } = assemble(&disks, hidden, lost)?;
         if let Some(doubt) = assembly.doubt {
@@ -234,6 +236,7 @@ impl Machine {
             recorded,
             late,
             earlier,
+            is_beyond,
             troubled: DriveSet::EMPTY,
             planted,
         };
@@ -269,6 +272,7 @@ impl Machine {
             recorded,
             late,
             earlier,
+            is_beyond: self.is_beyond,
         }
     }
 
@@ -474,15 +478,21 @@ impl Machine {
         self.is_good()?;
         let (answer, data) = self.delivered.remove(&id).expect("it was answered");
         self.may_fail(extent, &answer.outcome)?;
-        let lacking = match &answer.outcome {
-            Outcome::Done { damaged, .. } => damaged.clone(),
-            Outcome::Refused | Outcome::Unreachable | Outcome::Gone => SectorSet::EMPTY,
-        };
-        self.promise.check(extent, data.into_buf().as_slice(), &lacking)
+        match lacking(&answer.outcome) {
+            None => Ok(()),
+            Some(lacking) if self.is_beyond => {
+                let bytes = data.into_buf();
+                self.promise.see(extent, &self.promise.floors(extent), bytes.as_slice(), &lacking)
+            }
+            Some(lacking) => self.promise.check(extent, data.into_buf().as_slice(), &lacking),
+        }
     }
 
     /// Whether a read may have ended so: only sectors may be missing that the array has given up.
     fn may_fail(&self, extent: Extent, outcome: &Outcome) -> Result<(), String> {
+        if self.is_beyond {
+            return Ok(());
+        }
         let is_given_up = |offset: u32| {
             let lba = extent.lba + Sectors::new(offset.into());
             self.promise.is_given_up(lba.get())
@@ -603,8 +613,9 @@ impl Machine {
                 return;
             };
             let seen = self.may_fail(extent, &answer.outcome).and_then(|()| {
+                let Some(lacking) = lacking(&answer.outcome) else { return Ok(()) };
                 let bytes = data.into_buf();
-                self.promise.see(extent, &floors, bytes.as_slice())
+                self.promise.see(extent, &floors, bytes.as_slice(), &lacking)
             });
             return self.note(seen);
         }
@@ -612,6 +623,7 @@ impl Machine {
             Some(Wrote { sent, durability }) if answer.outcome.is_good() => {
                 self.promise.answer(sent, durability);
             }
+            Some(Wrote { .. }) if self.is_beyond => {}
             Some(Wrote { sent, .. }) => {
                 self.note(Err(format!("{sent:?} failed: {:?}", answer.outcome)));
             }
@@ -619,7 +631,7 @@ impl Machine {
                 let safe = self.flushes.remove(&id).expect("it was sent");
                 if answer.outcome.is_good() {
                     self.promise.flush(&safe);
-                } else {
+                } else if !self.is_beyond {
                     self.note(Err(format!("a flush failed: {:?}", answer.outcome)));
                 }
             }
@@ -635,7 +647,7 @@ impl Machine {
                 self.damaged += 1;
                 let sector = self.array.layout().sector(row, symbol);
                 let seen = self.promise.damage(sector);
-                self.note(seen);
+                self.note(if self.is_beyond { Ok(()) } else { seen });
             }
         }
     }
@@ -644,5 +656,13 @@ impl Machine {
         if let Err(broken) = seen {
             self.broken.get_or_insert(broken);
         }
+    }
+}
+
+/// Sectors that a read has not brought; `None` if it has brought nothing.
+fn lacking(outcome: &Outcome) -> Option<SectorSet> {
+    match outcome {
+        Outcome::Done { unknown, damaged } => Some(unknown.iter().chain(damaged.iter()).collect()),
+        Outcome::Refused | Outcome::Unreachable | Outcome::Gone => None,
     }
 }

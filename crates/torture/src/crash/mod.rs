@@ -111,6 +111,10 @@ pub struct Tally {
     pub landed: u64,
     /// Members that were in an earlier state of their own.
     pub older: u64,
+    /// Images with more faults than the layout survives.
+    pub beyond: u64,
+    /// Those of them that were not started.
+    pub refused: u64,
     /// Lives with a second server.
     pub second: u64,
     /// Arrays that an operator had to make go on, because redundancy was not valid for good.

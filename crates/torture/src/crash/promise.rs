@@ -141,9 +141,18 @@ impl Promise {
 
     /// Bytes were read beside writes: of each sector the whole of a version, from the floor on that it had when the
     /// read was sent. What was read counts from now on like a write that was answered.
-    pub fn see(&mut self, extent: Extent, floors: &[usize], bytes: &[u8]) -> Result<(), String> {
+    pub fn see(
+        &mut self,
+        extent: Extent,
+        floors: &[usize],
+        bytes: &[u8],
+        lacking: &SectorSet,
+    ) -> Result<(), String> {
         let sectors = extent.iter().zip(floors).zip(bytes.chunks_exact(SECTOR_SIZE));
-        for ((lba, &floor), sector) in sectors {
+        for (offset, ((lba, &floor), sector)) in (0..).zip(sectors) {
+            if lacking.contains(offset) {
+                continue;
+            }
             let history = &mut self.sectors[lba.get() as usize];
             if history.is_given_up || history.is_damaged {
                 continue;
