@@ -37,6 +37,8 @@ const OWN_SECTOR: usize = 512;
 struct Cached {
     lba: Lba,
     bytes: Sector,
+    /// Its number among all writes into the cache.
+    number: u64,
 }
 
 /// See the module. A clone shares its sectors.
@@ -45,6 +47,8 @@ pub struct Disk {
     medium: Vec<Sector>,
     /// In the order of their arrival.
     cache: Vec<Cached>,
+    /// The number of the next write into the cache.
+    next: u64,
     /// Sectors that it does not give until they are written.
     pub(crate) bad: BTreeSet<Lba>,
     /// Sectors that it gives for some reads more, or does not give for some.
@@ -60,7 +64,7 @@ impl Disk {
         let zeroes: Sector = vec![0; SECTOR_SIZE].into();
         let medium = vec![zeroes; size.as_usize()];
         let (cache, bad, flaky, unstored) = Default::default();
-        Self { medium, cache, bad, flaky, unstored, manners }
+        Self { medium, cache, next: 0, bad, flaky, unstored, manners }
     }
 
     /// A new one of the same kind.
@@ -138,7 +142,8 @@ impl Disk {
             self.bad.remove(&lba);
             self.flaky.remove(&lba);
             self.unstored.remove(&lba);
-            self.cache.push(Cached { lba, bytes: sector.into() });
+            self.cache.push(Cached { lba, bytes: sector.into(), number: self.next });
+            self.next += 1;
         }
     }
 
@@ -173,17 +178,30 @@ impl Disk {
         self.unstored.get(&lba).is_some_and(|bytes| bytes != self.sector(lba))
     }
 
-    /// A flush has ended.
-    pub fn flush(&mut self) {
+    /// What a flush that begins now covers: all writes that have ended.
+    pub(crate) fn begin_flush(&self) -> u64 {
+        self.next
+    }
+
+    /// A flush has ended. It covers what had ended when it began, and nothing that has ended since.
+    pub(crate) fn end_flush(&mut self, covers: u64) {
         if self.manners == Manners::Lying {
             return;
         }
-        self.settle();
+        let (stored, left) =
+            std::mem::take(&mut self.cache).into_iter().partition(|cached| cached.number < covers);
+        self.cache = left;
+        self.store(stored);
     }
 
     /// Everything is stored for good, whatever its manners.
     pub fn settle(&mut self) {
-        for Cached { lba, bytes } in std::mem::take(&mut self.cache) {
+        let cached = std::mem::take(&mut self.cache);
+        self.store(cached);
+    }
+
+    fn store(&mut self, cached: Vec<Cached>) {
+        for Cached { lba, bytes, .. } in cached {
             self.medium[lba.get() as usize] = bytes;
         }
     }
@@ -218,7 +236,7 @@ impl Disk {
         cached.sort_by_key(|cached| cached.lba); // stable
         for versions in cached.chunk_by(|left, right| left.lba == right.lba) {
             let chosen = rng.below(versions.len() as u64 + 1) as usize;
-            if let Some(Cached { lba, bytes }) = chosen.checked_sub(1).map(|at| &versions[at]) {
+            if let Some(Cached { lba, bytes, .. }) = chosen.checked_sub(1).map(|at| &versions[at]) {
                 self.medium[lba.get() as usize] = self.torn(*lba, bytes, rng).into();
             }
         }

@@ -21,11 +21,11 @@ const MEMORY_KIB: u64 = 2 << 20;
 const DIRECTED: [(&str, &[&str]); 24] = [
     ("durable/map", &["quorums", "returns", "copies", "verified-at-once"]),
     ("durable/missed", &["quorums", "returns", "copies"]),
-    ("durable/damaged", &["damaged", "announced", "fills"]),
-    ("durable/list", &["damaged", "announced", "fills"]),
+    ("durable/damaged", &["listed", "listed-fills", "damaged"]),
+    ("durable/list", &["listed", "listed-fills", "damaged"]),
     ("durable/", &["late-books", "returns", "fills"]),
-    ("journal/recovery", &["again", "damaged", "torn"]),
-    ("journal/verdict", &["again", "damaged", "torn"]),
+    ("journal/recovery", &["again", "listed", "torn"]),
+    ("journal/verdict", &["again", "listed", "torn"]),
     ("journal/intents", &["announced", "held-up"]),
     ("journal/again", &["announced", "held-up"]),
     ("journal/at_risk", &["announced", "held-up"]),
@@ -39,9 +39,9 @@ const DIRECTED: [(&str, &[&str]); 24] = [
     ("journal/", &["focused", "losses", "long"]),
     ("background/cop", &["copies", "verified-at-once"]),
     ("background/places", &["copies", "returns"]),
-    ("background/rebuild", &["fills", "scrubs", "returns", "copies"]),
+    ("background/rebuild", &["fills", "listed-fills", "scrubs", "returns"]),
     ("background/", &["scrubs", "unsynced", "fills"]),
-    ("ops/fill", &["fills", "damaged", "returns"]),
+    ("ops/fill", &["listed-fills", "fills", "returns"]),
     ("ops/flush", &["announced", "long"]),
 ];
 

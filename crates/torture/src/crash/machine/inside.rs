@@ -16,6 +16,8 @@ pub(super) struct Inside {
     pub(super) since: Instant,
     pub(super) submit: Submit,
     pub(super) pieces: Vec<Piece>,
+    /// What a flush covers.
+    covers: u64,
     /// Sectors of a read that were being written meanwhile: it may bring anything for them.
     met: BTreeSet<Lba>,
 }
@@ -61,7 +63,12 @@ impl Machine {
             Command::Write { .. } => self.buffers.share(&submit.segments),
             _ => Vec::new(),
         };
-        self.inside.push(Inside { of, since: self.now, submit, pieces, met });
+        let covers = match of {
+            Of::Place => self.disks[submit.drive.as_usize()].begin_flush(),
+            Of::Coming => self.coming.as_ref().map_or(0, |coming| coming.disk.begin_flush()),
+            Of::Gone => 0,
+        };
+        self.inside.push(Inside { of, since: self.now, submit, pieces, covers, met });
     }
 
     /// Some commands are inside disks that are nothing to the array any more.
@@ -72,7 +79,8 @@ impl Machine {
     }
 
     pub(super) fn execute(&mut self, inside: &Inside) -> Outcome {
-        let Inside { submit: Submit { drive, command, segments, .. }, pieces, met, .. } = inside;
+        let Inside { submit, pieces, covers, met, .. } = inside;
+        let Submit { drive, command, segments, .. } = submit;
         if self.array.away().contains(*drive) {
             return Outcome::Gone;
         }
@@ -104,7 +112,7 @@ impl Machine {
                 Outcome::GOOD
             }
             Command::Flush => {
-                disk.flush();
+                disk.end_flush(*covers);
                 Outcome::GOOD
             }
             Command::WriteZeroes { .. } | Command::Trim { .. } => {
@@ -114,7 +122,7 @@ impl Machine {
     }
 
     pub(super) fn execute_coming(&mut self, inside: &Inside) -> Outcome {
-        let Inside { submit: Submit { command, .. }, pieces, .. } = inside;
+        let Inside { submit: Submit { command, .. }, pieces, covers, .. } = inside;
         let Coming { disk, has_copy } = self.coming.as_mut().expect("a disk is coming");
         match *command {
             Command::Write { extent, durability, .. } => {
@@ -125,7 +133,7 @@ impl Machine {
                     Durability::Durable => disk.write_durably(extent, &bytes),
                 }
             }
-            Command::Flush => disk.flush(),
+            Command::Flush => disk.end_flush(*covers),
             command => unreachable!("a disk that is coming is never asked for {command:?}"),
         }
         Outcome::GOOD
