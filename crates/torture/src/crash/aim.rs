@@ -41,6 +41,10 @@ pub struct Aim {
     pub lies: u64,
     /// A piece of a journal has from 10 sectors to this many more.
     pub more_space: u64,
+    /// Whether most writes are of whole stripes.
+    pub is_whole: bool,
+    /// Whether only mirrors are drawn.
+    pub is_mirror: bool,
     /// Of how many sectors of data one is on the list of damaged sectors from the beginning, where that is kept.
     pub listed: u64,
     /// How often mishaps come.
@@ -168,6 +172,25 @@ impl Odds {
 }
 
 impl Aim {
+    /// Nothing goes wrong but power cuts.
+    const QUIET: Odds = Odds {
+        announced: 0,
+        unsynced: 0,
+        loss: 0,
+        trouble: 0,
+        back: 0,
+        copy: 0,
+        aside: 0,
+        read: 16,
+        flush: 64,
+        stop: 0,
+        without: 0,
+        record: 0,
+        place: 0,
+        loss_again: 0,
+        again: 0,
+    };
+
     /// Honest disks, a journal, an image at every boundary of up to three writes.
     pub const DEFAULT: Self = Self {
         manners: Manners::Honest,
@@ -186,6 +209,8 @@ impl Aim {
         verify: None,
         lies: 0,
         more_space: 24,
+        is_whole: false,
+        is_mirror: false,
         listed: 0,
         odds: Odds::DEFAULT,
         faults: Faults::NONE,
@@ -415,7 +440,8 @@ impl Aim {
         has_journal: false,
         writes: 12,
         one_of: 3,
-        odds: Odds { unsynced: 4, announced: 0, record: 0, ..Odds::DEFAULT },
+        // A place that cannot be read while redundancy is in doubt is a fault too many.
+        odds: Odds { unsynced: 4, announced: 0, record: 0, place: 0, ..Odds::DEFAULT },
         ..Self::DEFAULT
     };
 
@@ -433,6 +459,69 @@ impl Aim {
         slow_books: true,
         odds: Odds { announced: 1, place: 2, ..Self::FILLS.odds },
         ..Self::FILLS
+    };
+
+    /// Whole stripes, announced, over sectors on the list, cut off while they go to their places.
+    pub const JUDGED: Self = Self {
+        writes: 4,
+        is_whole: true,
+        listed: 2,
+        one_of: 1,
+        more_space: 12,
+        slow_books: true,
+        odds: Odds { announced: 1, again: 6, without: 2, flush: 64, unsynced: 0, ..Self::QUIET },
+        ..Self::DEFAULT
+    };
+
+    /// Maps of what drives have missed, and their copies on as few drives as will do, while the rest goes away.
+    pub const MAPS: Self = Self {
+        writes: 24,
+        focus: 6,
+        one_of: 4,
+        redundant_min: 2,
+        more_space: 4,
+        slow_books: true,
+        odds: Odds { loss: 1, back: 100, without: 1, ..Self::QUIET },
+        ..Self::DEFAULT
+    };
+
+    /// Mirrors whose drives are replaced while the list has entries: the moment at which the new drive counts.
+    pub const COUNTED: Self = Self {
+        is_mirror: true,
+        listed: 3,
+        one_of: 2,
+        writes: 8,
+        fills: true,
+        slow_books: true,
+        more_space: 40,
+        odds: Odds { announced: 1, loss: 1, back: 12, without: 1, loss_again: 3, ..Self::QUIET },
+        ..Self::DEFAULT
+    };
+
+    /// Disks are replaced while writes wait for room in small rings, and others are lost after that.
+    pub const TIGHT_FILLS: Self = Self {
+        more_space: 1,
+        writes: 40,
+        focus: 6,
+        odds: Odds { loss: 1, back: 8, without: 1, announced: 2, aside: 2, ..Self::QUIET },
+        ..Self::FILLS
+    };
+
+    /// Full rings: long writes of whole and of parts of codewords, announced and logged, that wait for each other.
+    pub const FULL: Self = Self {
+        writes: 40,
+        one_of: 40,
+        more_space: 1,
+        odds: Odds { announced: 1, flush: 24, aside: 3, trouble: 3, ..Self::QUIET },
+        ..Self::DEFAULT
+    };
+
+    /// Stops that have something left to do, cut off all through.
+    pub const STOPS: Self = Self {
+        writes: 6,
+        one_of: 1,
+        odds: Odds { stop: 1, announced: 2, loss: 3, without: 2, again: 6, ..Self::QUIET },
+        ..Self::DEFAULT
     };
 
     /// One fault more than the layout survives: the array may refuse or report, and must not return what was never written.
@@ -461,7 +550,7 @@ impl Aim {
     ];
 
     /// Each aim that the array must survive, and its name.
-    pub const ALL: [(&'static str, Self); 26] = [
+    pub const ALL: [(&'static str, Self); 32] = [
         ("short", Self::DEFAULT),
         ("long", Self::LONG),
         ("focused", Self::FOCUSED),
@@ -488,5 +577,11 @@ impl Aim {
         ("unjournaled", Self::UNJOURNALED),
         ("listed", Self::LISTED),
         ("listed-fills", Self::LISTED_FILLS),
+        ("judged", Self::JUDGED),
+        ("maps", Self::MAPS),
+        ("counted", Self::COUNTED),
+        ("tight-fills", Self::TIGHT_FILLS),
+        ("full", Self::FULL),
+        ("stops", Self::STOPS),
     ];
 }

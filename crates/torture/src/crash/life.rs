@@ -216,6 +216,9 @@ impl Run<'_> {
         let focus = self.aim.focus.min(size);
         let kinds = if self.aim.seeks_damage { 3 } else { 4 };
         let (lba, sectors) = match self.rng.below(kinds) {
+            _ if self.aim.is_whole && self.rng.below(8) > 0 => {
+                (self.rng.below(size / stripe) * stripe, stripe)
+            }
             _ if focus > 0 && self.rng.below(16) > 0 => (self.rng.below(focus), 1),
             0 => (self.rng.below(size / stripe) * stripe, stripe),
             1 => {

@@ -145,7 +145,7 @@ pub fn run(seed: u64, aim: Aim, tally: &mut Tally) -> Result<(), Broken> {
         .into_iter()
         .filter(|text| {
             let spec: Spec = text.parse().expect("the layouts are good");
-            spec.redundant() >= aim.redundant_min
+            spec.redundant() >= aim.redundant_min && (spec.is_mirror() || !aim.is_mirror)
         })
         .collect();
     let text = layouts[rng.below(layouts.len() as u64) as usize];
