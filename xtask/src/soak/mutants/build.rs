@@ -84,6 +84,27 @@ impl Copy {
         Ok(self.target.join("release/examples/mutants"))
     }
 
+    /// Builds the tests of the crate with them; returns the programs.
+    pub(super) fn tests(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let mut command = self.cargo("test");
+        command.args(["--no-run", "--release", "--package", "levelhead-array", "--lib"]);
+        command.args(["--test", "array", "--message-format", "json"]);
+        let output = command.output().context("cargo does not start")?;
+        ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let mut programs = Vec::new();
+        for line in String::from_utf8(output.stdout)?.lines() {
+            let message: serde_json::Value = serde_json::from_str(line)?;
+            programs.extend(message["executable"].as_str().map(PathBuf::from));
+        }
+        ensure!(programs.len() == 2, "expected 2 programs of tests, got {programs:?}");
+        Ok(programs)
+    }
+
+    /// Where the crate lies.
+    pub(super) fn folder(&self) -> PathBuf {
+        self.tree.join("crates/array")
+    }
+
     fn cargo(&self, verb: &str) -> Command {
         let mut command = cargo(&self.tree);
         command.arg(verb).arg("--quiet").env("CARGO_TARGET_DIR", &self.target);

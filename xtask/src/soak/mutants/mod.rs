@@ -91,7 +91,16 @@ pub(super) fn run(root: &Path, options: &Options, minutes: u64, first: u64) -> a
     ensure!(!viable.is_empty(), "no mutant is left to be run");
     let program = copy.runner()?;
     let images_max = options.images;
-    let runner = Runner { program: &program, list: &list, first, images_max, until };
+    let (tests, folder) = (copy.tests()?, copy.folder());
+    let runner = Runner {
+        program: &program,
+        tests: &tests,
+        folder: &folder,
+        list: &list,
+        first,
+        images_max,
+        until,
+    };
     runner.check_baseline()?;
     let (equal, viable): (BTreeSet<u32>, BTreeSet<u32>) =
         viable.iter().partition(|&&number| list.mutant(number).equal.is_some());

@@ -1,7 +1,7 @@
 //! Mutants under the crash swarms: one process each, until it is noticed or the time is over.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -13,6 +13,18 @@ use super::list::{List, Mutant};
 
 /// Images of the first round; each one has three times as many as that before it.
 const IMAGES_FIRST: u64 = 1_000;
+
+/// Tests that are left out, because they take most of the time of all of them: each layout against memory, which is what swarms
+/// do, and three that wait for long.
+const TESTS_LEFT_OUT: [&str; 4] = [
+    "differential::",
+    "array_that_stops_right_after_a_resync_says_clean",
+    "array_that_is_cut_off_while_it_records_a_wish",
+    "write_that_is_inside_the_drive_when_its_region",
+];
+
+/// The other tests end in 7 s of one core where nothing is wrong.
+const TESTS_SECONDS: u64 = 40;
 
 /// The most address space of a runner, in KiB: a mutant that allocates for ever ends there.
 const MEMORY_KIB: u64 = 2 << 20;
@@ -62,11 +74,17 @@ struct Left {
     number: u32,
     next: u64,
     images: u64,
+    /// Whether the tests of the crate have not noticed it.
+    is_tested: bool,
 }
 
 /// How mutants are run.
 pub(super) struct Runner<'a> {
     pub(super) program: &'a Path,
+    /// The tests of the crate, as programs.
+    pub(super) tests: &'a [PathBuf],
+    /// Where they are run.
+    pub(super) folder: &'a Path,
     pub(super) list: &'a List,
     /// The first seed.
     pub(super) first: u64,
@@ -100,7 +118,7 @@ impl Runner<'_> {
     /// Makes sure that nothing is noticed while no mutant is on.
     pub(super) fn check_baseline(&self) -> anyhow::Result<()> {
         let aims = self.aims()?;
-        let left = Left { number: 0, next: 0, images: 0 };
+        let left = Left { number: 0, next: 0, images: 0, is_tested: true };
         let begun = Instant::now();
         match self.run(left, &aims.join(","), 10 * IMAGES_FIRST)? {
             Ok(left) => {
@@ -115,8 +133,10 @@ impl Runner<'_> {
     /// Runs these in rounds until all were noticed, each has had its images, or the time is over.
     pub(super) fn all(&self, numbers: &BTreeSet<u32>) -> anyhow::Result<BTreeMap<u32, Fate>> {
         let aims = self.aims()?;
-        let mut left: Vec<Left> =
-            numbers.iter().map(|&number| Left { number, next: 0, images: 0 }).collect();
+        let mut left: Vec<Left> = numbers
+            .iter()
+            .map(|&number| Left { number, next: 0, images: 0, is_tested: false })
+            .collect();
         let (mut fates, mut images) = (BTreeMap::new(), IMAGES_FIRST);
         let is_time = |left: &[Left]| !left.is_empty() && Instant::now() < self.until;
         while is_time(&left) && left.iter().any(|one| one.images < self.images_max) {
@@ -168,7 +188,14 @@ impl Runner<'_> {
                 continue;
             }
             let order = order(self.list.mutant(left.number), aims);
-            let ended = self.run(left, &order, most.saturating_sub(left.images))?;
+            let ended = match left.images > 0 && !left.is_tested {
+                true => self.test(left)?,
+                false => Ok(left),
+            };
+            let ended = match ended {
+                Ok(left) => self.run(left, &order, most.saturating_sub(left.images))?,
+                Err(fate) => Err(fate),
+            };
             let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
             state.ended += 1;
             match ended {
@@ -184,6 +211,28 @@ impl Runner<'_> {
                 );
             }
         }
+    }
+
+    /// Runs the tests of the crate with one on: formats, counters and limits are theirs to notice, and not a crash's.
+    fn test(&self, left: Left) -> anyhow::Result<Result<Left, Fate>> {
+        for program in self.tests {
+            let mut command = Command::new("timeout");
+            command.args(["--kill-after", "1", &TESTS_SECONDS.to_string()]).arg(program);
+            command.args(["--test-threads", "1"]).current_dir(self.folder);
+            command.args(TESTS_LEFT_OUT.iter().flat_map(|name| ["--skip", name]));
+            let output = command.env("MUTANT", left.number.to_string()).output()?;
+            if output.status.success() {
+                continue;
+            }
+            let text = String::from_utf8_lossy(&output.stdout);
+            let failed = text.lines().find(|line| line.ends_with("... FAILED"));
+            let name =
+                failed.map(|line| line.trim_start_matches("test ").replace(" ... FAILED", ""));
+            let how = name.unwrap_or_else(|| format!("it ended with {}", output.status));
+            let (images, aim, by) = (left.images, "tests".into(), "test".into());
+            return Ok(Err(Fate::Caught { aim, seed: 0, images, by, how }));
+        }
+        Ok(Ok(Left { is_tested: true, ..left }))
     }
 
     /// Runs one for this many more images: how far it came, or how it was noticed.
