@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use clap::Args;
 
 use self::build::Copy;
@@ -50,6 +50,9 @@ pub(super) struct Options {
     /// Only mutants with this in their names
     #[arg(long)]
     only: Option<String>,
+    /// Only those that an earlier result says were missed, and first under the tests of the crate
+    #[arg(long, value_name = "RESULT.JSON")]
+    survivors: Option<PathBuf>,
     /// Print the names of all mutants, and run none
     #[arg(long)]
     list: bool,
@@ -69,8 +72,11 @@ pub(super) fn run(root: &Path, options: &Options, minutes: u64, first: u64) -> a
         }
         return Ok(());
     }
+    let survivors = options.survivors.as_deref().map(missed_of).transpose()?;
     let is_meant = |number: &u32| {
-        options.only.as_ref().is_none_or(|text| list.mutant(*number).name.contains(text))
+        let name = &list.mutant(*number).name;
+        options.only.as_ref().is_none_or(|text| name.contains(text))
+            && survivors.as_ref().is_none_or(|missed| missed.contains(name))
     };
     let mut drawn = list.drawn(options.seed).into_iter().filter(is_meant).peekable();
     println!(
@@ -99,6 +105,7 @@ pub(super) fn run(root: &Path, options: &Options, minutes: u64, first: u64) -> a
         list: &list,
         first,
         images_max,
+        tests_first: survivors.is_some(),
         until,
     };
     runner.check_baseline()?;
@@ -114,6 +121,15 @@ pub(super) fn run(root: &Path, options: &Options, minutes: u64, first: u64) -> a
         None => Ok(()),
         Some(path) => Ok(fs::write(path, json(&list, &fates, &unviable, &equal)?)?),
     }
+}
+
+/// The names of those that a result says were missed.
+fn missed_of(result: &Path) -> anyhow::Result<BTreeSet<String>> {
+    let bad = || format!("{} is no result of mutants", result.display());
+    let all: Vec<serde_json::Value> =
+        serde_json::from_str(&fs::read_to_string(result).with_context(bad)?).with_context(bad)?;
+    let missed = all.iter().filter(|one| one["fate"].get("missed").is_some());
+    Ok(missed.filter_map(|one| one["name"].as_str().map(str::to_owned)).collect())
 }
 
 fn commit(root: &Path) -> anyhow::Result<String> {

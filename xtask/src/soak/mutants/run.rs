@@ -90,6 +90,8 @@ pub(super) struct Runner<'a> {
     pub(super) first: u64,
     /// The most images of a mutant.
     pub(super) images_max: u64,
+    /// Whether the tests come before the first image.
+    pub(super) tests_first: bool,
     /// When the run is over.
     pub(super) until: Instant,
 }
@@ -188,7 +190,7 @@ impl Runner<'_> {
                 continue;
             }
             let order = order(self.list.mutant(left.number), aims);
-            let ended = match left.images > 0 && !left.is_tested {
+            let ended = match (self.tests_first || left.images > 0) && !left.is_tested {
                 true => self.test(left)?,
                 false => Ok(left),
             };
