@@ -52,7 +52,7 @@ use crate::verify::state::Verify;
 use crate::{Content, Settings};
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Core {
     pub(crate) layout: Layout,
     /// Where the layout's sectors lie on the drives.

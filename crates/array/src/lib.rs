@@ -119,7 +119,7 @@ use crate::verify::books::RecordChecks;
 use crate::verify::checking::{Checks, HeldRead};
 
 /// An array. Call [`Array::poll`] until it returns `None` after every other call.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Array {
     core: Core,
     policy: Policy,
@@ -167,7 +167,7 @@ pub struct Array {
     timers: Timers,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Op {
     /// Waits for its stripes.
     Locked(Start),

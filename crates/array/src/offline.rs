@@ -60,7 +60,7 @@ pub struct Incomplete {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Overlay {
     contents: BTreeMap<Cell, Content>,
     /// What was given to drives that are not there.

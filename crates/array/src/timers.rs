@@ -64,7 +64,7 @@ impl Duty {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Timers {
     reads: BTreeSet<(Instant, OpId)>,
     /// The same by read.

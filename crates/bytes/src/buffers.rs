@@ -14,7 +14,7 @@ const TERMS_AT_ONCE: usize = 16;
 
 /// Buffers by name. A buffer is here, lent to one drive that fills it, or shared with drives that
 /// only read it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Buffers {
     choices: Choices,
     table: BTreeMap<BufId, Held>,
@@ -31,6 +31,18 @@ enum Held {
     Delivered(Vec<Piece>),
     /// With a drive that fills this number of sectors.
     Lent(Sectors),
+}
+
+/// A copy shares no buffer: what drives read of the original is here in the copy.
+impl Clone for Held {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Here(buf) => Self::Here(Buf::copy_of(buf.as_slice())),
+            Self::Shared(piece) => Self::Here(Buf::copy_of(piece.bytes())),
+            Self::Delivered(pieces) => Self::Delivered(pieces.clone()),
+            Self::Lent(sectors) => Self::Lent(*sectors),
+        }
+    }
 }
 
 impl Held {

@@ -5,7 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use levelhead_torture::crash::{Aim, Tally, run};
+use levelhead_torture::commit;
+use levelhead_torture::crash::{Aim, Met, Tally, run};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -20,7 +21,8 @@ fn main() -> ExitCode {
         eprintln!("crashes: expected [AIM] [FIRST] [COUNT]: all, or one of {known}; two numbers");
         return ExitCode::from(2);
     };
-    let mut broken = 0_u64;
+    println!("crashes: commit {}, seeds {first} to {}", commit(), first + count - 1);
+    let (mut broken, mut met) = (0_u64, Met::default());
     for (name, aim) in aims {
         let (begun, mut tally) = (Instant::now(), Tally::default());
         for seed in first..first + count {
@@ -36,7 +38,9 @@ fn main() -> ExitCode {
             }
         }
         let minutes = begun.elapsed().as_secs_f64() / 60.0;
+        met.add(&tally.met);
         println!("{name}: {tally:?}, {:.0} images a minute", tally.images as f64 / minutes);
     }
+    println!("{met}");
     if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use levelhead_lab::Planted;
+use levelhead_torture::commit;
 use levelhead_torture::crash::{self, Aim, Tally};
 use levelhead_torture::files;
 use levelhead_torture::restarts;
@@ -36,7 +37,8 @@ fn main() -> ExitCode {
     let (mut seed, mut failed) = (ask.first, 0_u64);
     // Seconds of arrays in the swarm of tails, and seconds that they took.
     let (simulated, mut spent) = (Cell::new(0.0), 0.0);
-    println!("soak: seeds from {seed} on for {} min", ask.time.as_secs() / 60);
+    let minutes = ask.time.as_secs() / 60;
+    println!("soak: commit {}, seeds from {seed} on for {minutes} min", commit());
     while begun.elapsed() < ask.time {
         failed += run("swarm", seed, |seed| drop(swarm::run(seed, REQUESTS, Sabotage::None)));
         failed += run("restarts", seed, |seed| drop(restarts::run(seed, Planted::None)));

@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | [`crash`] | an array with its bytes, no time | power cuts at every effect boundary, losses, returns, drives that lie |
 //! | [`files`] | a filesystem | power cuts, damaged copies and redundancy |
+//! | [`search`] | an array, in small | every order, every power cut, every loss within a bound |
 //! | [`restarts`] | an array over modelled drives | stops and cuts between any two records, old members put back |
 //! | [`swarm`] | the same | drives that fail, hang, stall, lose and tear writes |
 //! | [`tails`] | the same | drives that are slow: the tail of reads is bounded |
@@ -14,5 +15,15 @@
 pub mod crash;
 pub mod files;
 pub mod restarts;
+pub mod search;
 pub mod swarm;
 pub mod tails;
+
+/// The commit of the folder in which a program is run, with `-dirty` where its files differ; `unknown` without git.
+pub fn commit() -> String {
+    let git = std::process::Command::new("git").args(["describe", "--always", "--dirty"]).output();
+    let said = git.ok().filter(|output| output.status.success());
+    said.map_or("unknown".into(), |output| {
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    })
+}

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `corruption` | 10^5 stripes with silent corruption | |
 //! | `swarms` | the swarms in virtual time, with ever new seeds | |
+//! | `search` | every order, power cut and loss that small arrays may meet, as far as the time goes | git |
 //! | `mutants` | small changes of the array's durable core, all in one build: which of them crash swarms notice | git |
 //! | `sequences` | a filesystem's images at every command of every sequence of one operation and of two | |
 //! | `kernels` | every kernel of the decoder in a drive against the one that defines them, over a thousand frames | |
@@ -46,7 +47,7 @@ pub(crate) struct Wish {
     /// The parts to run, all of them if none is named
     #[arg(value_enum)]
     parts: Vec<Part>,
-    /// For how long the swarms run, each fuzz target, and the mutants, their build included; by default 10, for the mutants 20
+    /// For how long the swarms run, the search, each fuzz target, and the mutants, their build included; by default 10, for the search 15, for the mutants 20
     #[arg(long)]
     minutes: Option<u64>,
     /// The first seed of the swarms, also under mutants, and the seed of the guest's file systems
@@ -81,6 +82,8 @@ enum Part {
     Corruption,
     /// The swarms in virtual time
     Swarms,
+    /// Every order, power cut and loss that small arrays may meet
+    Search,
     /// Small changes of the array's durable core, and which of them crash swarms notice
     Mutants,
     /// Images of a filesystem at every command of every sequence of one operation and of two
@@ -120,6 +123,7 @@ impl Part {
         match self {
             Self::Corruption => "corruption",
             Self::Swarms => "swarms",
+            Self::Search => "search",
             Self::Mutants => "mutants",
             Self::Sequences => "sequences",
             Self::Kernels => "kernels",
@@ -143,6 +147,7 @@ impl Part {
         match self {
             Self::Corruption
             | Self::Swarms
+            | Self::Search
             | Self::Mutants
             | Self::Sequences
             | Self::Kernels
@@ -208,6 +213,12 @@ fn run_part(root: &Path, part: Part, wish: &Wish) -> anyhow::Result<()> {
                 ["run", "--release", "--package", "levelhead-torture", "--example", "soak"];
             let options = ["--", "--minutes", &minutes, "--first", &first];
             good(cargo(root).args(example).args(options))
+        }
+        Part::Search => {
+            let seconds = (60 * wish.minutes(15)).to_string();
+            let example =
+                ["run", "--release", "--package", "levelhead-torture", "--example", "search"];
+            good(cargo(root).args(example).args(["--", "all", &seconds]))
         }
         Part::Mutants => mutants::run(root, &wish.mutants, wish.minutes(20), wish.first),
         Part::Sequences => sequences(root),

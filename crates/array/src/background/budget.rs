@@ -46,7 +46,7 @@ impl Budget {
 }
 
 /// When the next step may begin.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Pacer {
     budget: Budget,
     /// Whether steps begin by themselves.

@@ -40,7 +40,7 @@ const FEW: u64 = 16;
 const SHARE: u64 = 100;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Copied {
     pub(crate) drive: DriveIdx,
     /// How long a region is, and how many there are.
@@ -249,7 +249,7 @@ fn are_apart(one: Extent, other: Extent) -> bool {
 }
 
 /// A bit for each region.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Bits {
     words: Vec<u64>,
     count: u64,

@@ -61,7 +61,7 @@ const MENDS_MAX: Nanos = Nanos::from_secs(600);
 const VAIN_MAX: u32 = 8;
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Copies {
     now: Option<Box<Copying>>,
     /// What new drives that are not wanted any more have inside them, and its memory.
@@ -77,7 +77,7 @@ struct WantedBack {
     until: Option<Instant>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Copying {
     drive: DriveIdx,
     /// What the books will say of the new drive, where books are kept.
@@ -121,7 +121,7 @@ enum Last {
 }
 
 /// Some sectors on their way: as the layout counts them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Step {
     region: u64,
     extent: Extent,

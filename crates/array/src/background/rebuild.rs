@@ -75,7 +75,7 @@ pub(super) const PAUSE: Nanos = Nanos::from_secs(2);
 const MARK_BYTES: u64 = 4 << 30;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Rebuild {
     wish: RebuildWish,
     budget: Budget,

@@ -13,10 +13,10 @@ use crate::event::ArrayEvent;
 const OPEN_MAX: Nanos = Nanos::from_secs(60);
 
 /// The open runs, in the order in which they began.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Runs(Vec<Run>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Run {
     since: Instant,
     event: ArrayEvent,

@@ -51,7 +51,7 @@ const MARK_EVERY: Nanos = Nanos::from_secs(60);
 const TOLD_MAX: u64 = 256;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Scrub {
     state: ScrubState,
     to: u64,
@@ -80,7 +80,7 @@ pub(crate) struct Scrub {
 }
 
 /// What a drive did not give.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Unread {
     drive: DriveIdx,
     rows: Vec<Row>,

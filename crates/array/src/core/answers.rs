@@ -7,7 +7,7 @@ use super::Core;
 use crate::action::{Action, Answer};
 
 /// An answer that waits until the loss of some drives is safely recorded.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Held {
     relies_on: DriveSet,
     answer: Answer,

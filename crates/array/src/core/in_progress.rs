@@ -16,9 +16,10 @@
 //! - IP2. A slot is filled if, and only if, a name names it; all others are on the list of free ones.
 
 use std::collections::VecDeque;
+use std::fmt;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone)]
 pub(crate) struct InProgress<K, T> {
     names: VecDeque<Named<K>>,
     slots: Vec<Option<T>>,
@@ -30,6 +31,12 @@ pub(crate) struct InProgress<K, T> {
 struct Named<K> {
     name: K,
     slot: usize,
+}
+
+impl<K: Copy + Ord + fmt::Debug, T: fmt::Debug> fmt::Debug for InProgress<K, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
 }
 
 impl<K, T> Default for InProgress<K, T> {

@@ -22,7 +22,7 @@ pub(crate) struct ArraySector {
 }
 
 /// A list that is empty between two uses and keeps its memory, as much as the longest read so far needed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Room<T>(Vec<T>);
 
 impl<T> Default for Room<T> {

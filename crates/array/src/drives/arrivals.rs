@@ -19,7 +19,7 @@ const KNOWN_MIN: f64 = 64.0;
 const CLOSED_LOOP: f64 = 0.25;
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Rhythm {
     /// Mean and variance of how many others a request finds that are not answered yet.
     found: f64,

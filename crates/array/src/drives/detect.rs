@@ -201,7 +201,7 @@ struct Cohort {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Detector {
     drives: Vec<Seen>,
 }

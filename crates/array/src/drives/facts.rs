@@ -68,7 +68,7 @@ pub(crate) struct Left {
 }
 
 /// What a look for silent drives has found.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Silenced {
     /// Drives that have just become silent.
     pub(crate) newly: DriveSet,

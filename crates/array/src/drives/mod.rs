@@ -73,7 +73,7 @@ const EXTRA_MAX: f64 = 64.0;
 const PASSED_OVER: f64 = 100.0;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Drives {
     each: Vec<Drive>,
     standings: Standings,
@@ -98,7 +98,7 @@ pub(crate) struct Drives {
     streams: Streams,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Drive {
     queue: HostQueue,
     track: DriveTrack,
@@ -110,7 +110,7 @@ struct Drive {
 }
 
 /// Quantiles of what commands take, over all drives.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Times {
     /// The median latency of reads sent to drives, from entering the queue to their end.
     median: Quantile,

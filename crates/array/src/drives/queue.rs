@@ -74,7 +74,7 @@ pub(crate) enum End {
 }
 
 /// The commands waiting for one drive, and the number inside it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct HostQueue {
     window: u32,
     urgent: VecDeque<SubId>,
@@ -86,7 +86,7 @@ pub(crate) struct HostQueue {
 }
 
 /// The sweep under way, and what waits for the next one.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Sweeps {
     current: BTreeSet<(Lba, SubId)>,
     next: BTreeSet<(Lba, SubId)>,
@@ -95,7 +95,7 @@ struct Sweeps {
     joined: u32,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Waiting {
     Fcfs(VecDeque<SubId>),
     Elevator(Sweeps),
@@ -103,7 +103,7 @@ enum Waiting {
 }
 
 /// The queues of `paper32`, one a thread of the host. Sets of lanes are bits.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Lanes {
     lanes: Vec<VecDeque<SubId>>,
     /// Lanes with a command inside the drive.

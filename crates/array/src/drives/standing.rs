@@ -87,7 +87,7 @@ pub(crate) enum Practice {
 }
 
 /// The standings of an array's drives.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Standings {
     records: Vec<Record>,
     detector: Detector,

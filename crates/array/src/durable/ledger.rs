@@ -66,7 +66,7 @@ use crate::drives::queue::End;
 use crate::event::Ending;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ledger {
     /// What the last entry says, or what was found.
     book: Book,
@@ -101,7 +101,7 @@ struct Leftover {
     buf: BufId,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
     Shut,
     Opening,
@@ -113,7 +113,7 @@ enum Phase {
 }
 
 /// Whether all redundancy has been made valid in this run.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Synced {
     /// It has not, or it was from the start.
     NotNow,
@@ -124,7 +124,7 @@ enum Synced {
 }
 
 /// A flush of all drives that are present.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Flush {
     /// Its parts that have not ended.
     pending: Vec<FlushPart>,
@@ -156,7 +156,7 @@ enum Due {
 }
 
 /// An entry under way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Entry {
     /// One a drive.
     progress: Vec<Progress>,

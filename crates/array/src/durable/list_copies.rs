@@ -27,7 +27,7 @@ use crate::drives::queue::End;
 use crate::{Array, Moved};
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ListCopies {
     array: Uuid,
     /// What the last generation that was begun says.
@@ -37,7 +37,7 @@ pub(crate) struct ListCopies {
 }
 
 /// The copies on one drive.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Seat {
     member: Uuid,
     place: Extent,

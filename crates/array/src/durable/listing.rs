@@ -15,7 +15,7 @@ use crate::ops::id::OpId;
 use crate::shape::Cell;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Damaged {
     /// As it is now.
     list: DamagedList,

@@ -19,7 +19,7 @@ use crate::drives::queue::End;
 use crate::{Array, Moved};
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct MapCopies {
     array: Uuid,
     /// One a drive; nothing for one that has no place for maps.
@@ -27,7 +27,7 @@ pub(crate) struct MapCopies {
 }
 
 /// The copies on one drive.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Seat {
     member: Uuid,
     place: Extent,

@@ -27,7 +27,7 @@ use super::superblock::Own;
 use crate::shape::Layout;
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Missed {
     /// One a drive, for those that have one.
     maps: Vec<Option<Map>>,
@@ -55,7 +55,7 @@ struct Leaving {
 }
 
 /// The map of one drive.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Map {
     pub(crate) key: MapKey,
     pub(crate) slot: usize,

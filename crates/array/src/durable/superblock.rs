@@ -152,7 +152,7 @@ pub struct Kept {
 }
 
 /// Of which writes a journal has the contents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Logs {
     /// Of all.
     All,

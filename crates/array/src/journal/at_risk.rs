@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 /// Intents whose operations were answered and that no flush has made safe.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct AtRisk {
     ids: BTreeSet<u64>,
     /// A client's flush waits until these, and all before them, are safe.

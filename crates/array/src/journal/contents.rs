@@ -32,7 +32,7 @@ pub(crate) struct Changed {
 }
 
 /// What an operation wants to be written.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Contents {
     pub(crate) op: OpId,
     /// Since when a client waits for it.

@@ -10,7 +10,7 @@ use super::transaction::Manner;
 use crate::core::Core;
 
 /// A record that is inside a drive and is not waited for, and the memory that it is written from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct LeftBehind {
     id: u64,
     ring: DriveIdx,

@@ -39,7 +39,7 @@ use crate::shape::Row;
 const STREAM: usize = 12;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Intents {
     from: Option<NonZeroU32>,
     /// The last transaction of each manner that may be found after a crash, of every codeword that has one.
@@ -61,13 +61,13 @@ pub(super) struct Intents {
 }
 
 /// What an operation writes in place.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Placing {
     pub(super) ids: Vec<u64>,
     pub(super) whole: usize,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Known {
     id: u64,
     manner: Manner,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::ops::id::OpId;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Live {
     /// Whether records are kept.
     is_kept: bool,

@@ -89,7 +89,7 @@ use crate::settings::{Left, Settings};
 use crate::shape::{Cell, Spec};
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Journal {
     /// The ring of every drive.
     rings: Vec<Ring>,
@@ -146,7 +146,7 @@ pub(crate) struct Ended<'a> {
 }
 
 /// What an operation waits for.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Pending {
     /// Its transactions that are not committed.
     left: usize,
@@ -159,7 +159,7 @@ struct Pending {
 }
 
 /// What an operation is told.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Told {
     pub(crate) op: OpId,
     pub(crate) logged: Logged,

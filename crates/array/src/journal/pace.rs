@@ -25,7 +25,7 @@ const WRITES_MIN: u32 = 8;
 const WEIGHT: f64 = 0.125;
 
 /// How long the writes of each drive take.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Paces {
     each: Vec<Pace>,
     slow: DriveSet,

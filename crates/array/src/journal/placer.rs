@@ -60,7 +60,7 @@ pub(crate) struct Placing {
 }
 
 /// A write in place that the drive has not ended.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Command {
     sub: SubId,
     cells: Vec<Placing>,
@@ -98,7 +98,7 @@ pub(crate) struct Known {
 }
 
 /// The next write in place.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Next {
     pub(crate) extent: Extent,
     pub(crate) segments: Vec<Segment>,
@@ -106,7 +106,7 @@ pub(crate) struct Next {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Placer {
     drive: DriveIdx,
     commands: Vec<Command>,
@@ -121,7 +121,7 @@ pub(crate) struct Placer {
     flush: Option<Flush>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Flush {
     sub: SubId,
     covers: Vec<u64>,

@@ -60,7 +60,7 @@ const COMMAND_MAX: u64 = 256;
 const GAP: u64 = 1 << 20;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Recovery {
     step: Step,
     has_begun: bool,
@@ -182,7 +182,7 @@ struct Inside {
 }
 
 /// A command to a drive.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Asked {
     drive: DriveIdx,
     space: Space,
@@ -192,7 +192,7 @@ struct Asked {
 }
 
 /// Neighbouring sectors that are written in place together.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct PlaceRun {
     drive: DriveIdx,
     extent: Extent,

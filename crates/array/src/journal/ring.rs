@@ -39,7 +39,7 @@ const CLOGGED: u64 = 8;
 const GATHER: Nanos = Nanos::from_millis(20);
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ring {
     pub(crate) drive: DriveIdx,
     pub(crate) name: RingName,
@@ -69,7 +69,7 @@ pub(crate) struct Watermarks {
     pub(crate) committed: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Stretch {
     extent: Extent,
     /// Where the next record goes.
@@ -112,7 +112,7 @@ impl Entry {
 }
 
 /// Records on their way into the drive, in one command.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Append {
     pub(crate) sub: SubId,
     /// Where the headers are.

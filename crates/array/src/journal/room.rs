@@ -14,7 +14,7 @@ use crate::core::Core;
 const HINDERED_MAX: usize = 1 << 14;
 
 /// For every drive the sectors of transactions that were begun, are not committed, and then wait for their places.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Begun(Vec<usize>);
 
 impl Begun {

@@ -22,7 +22,7 @@ pub(crate) enum Manner {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Transaction {
     pub(crate) op: OpId,
     pub(crate) since: Instant,

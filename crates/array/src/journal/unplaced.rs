@@ -15,13 +15,13 @@ use levelhead_units::{DriveIdx, Lba};
 use crate::shape::Cell;
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Unplaced {
     drives: Vec<Backlog>,
 }
 
 /// The sectors of one drive that wait for their places.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Backlog {
     cells: BTreeMap<Lba, Vec<Version>>,
     /// The oldest version of every sector, in the order of the transactions.

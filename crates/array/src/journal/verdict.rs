@@ -84,7 +84,7 @@ impl Known<'_> {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Verdict {
     /// Every transaction below this one is over.
     pub(crate) retired: u64,

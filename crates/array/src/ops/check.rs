@@ -55,7 +55,7 @@ pub(crate) struct Finding {
 }
 
 /// What has come of it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Checked {
     /// Rows of a scan in which something was found.
     pub(crate) suspects: Vec<Row>,
@@ -70,7 +70,7 @@ pub(crate) struct Checked {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CheckOp {
     op: OpId,
     pub(crate) scope: Scope,
@@ -86,7 +86,7 @@ pub(crate) struct CheckOp {
     pub(crate) is_wanted: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Phase {
     Reading,
     /// Sums are being computed: for each one the row's place in the fetch.

@@ -94,7 +94,7 @@ impl Codeword {
 }
 
 /// The codewords of an operation and its reads in progress.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Fetch {
     op: OpId,
     origin: u64,

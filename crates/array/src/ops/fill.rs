@@ -55,7 +55,7 @@ pub(crate) enum Haste {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FillOp {
     op: OpId,
     pub(crate) span: Span,
@@ -71,7 +71,7 @@ pub(crate) struct FillOp {
     is_in_vain: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Phase {
     /// Reads that are to be asked for.
     Reading(VecDeque<DriveReads>),
@@ -79,19 +79,19 @@ enum Phase {
     Done,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct DriveReads {
     drive: DriveIdx,
     wishes: Vec<Wish>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Writing {
     runs: VecDeque<WriteRun>,
     pending: Vec<SubId>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct WriteRun {
     extent: Extent,
     segments: Vec<Segment>,
@@ -106,7 +106,7 @@ struct Target {
 }
 
 /// How a symbol follows from those that are had: the same for almost all codewords of a step.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Recipe {
     have: SymbolSet,
     symbol: usize,

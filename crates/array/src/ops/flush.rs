@@ -16,7 +16,7 @@ use crate::drives::queue::End;
 use crate::{Array, Op};
 
 /// A flush of all drives that are there.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FlushOp {
     request: RequestId,
     /// Its commands that have not ended.

@@ -37,7 +37,7 @@ const USUAL_MIN: f64 = 0.25;
 const BEHIND_MAX: f64 = 1e6;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Lateness {
     began: Instant,
     measure: Measure,

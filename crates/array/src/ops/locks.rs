@@ -45,7 +45,7 @@ fn overlap(left: &Range<u64>, right: &Range<u64>) -> bool {
 }
 
 /// All claims on one array, each list in order of arrival.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct StripeLocks {
     readers: Vec<Claim>,
     writers: Vec<Claim>,

@@ -64,7 +64,7 @@ pub(crate) enum Mended {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct MendOp {
     op: OpId,
     pub(crate) span: Span,

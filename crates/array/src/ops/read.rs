@@ -47,7 +47,7 @@ const KEPT_MAX: usize = 64;
 const KEPT_SECTORS_MAX: usize = 256;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ReadOp {
     request: RequestId,
     /// How hard the client wants it tried.
@@ -74,7 +74,7 @@ struct Target {
 }
 
 /// The requested sectors that could not be had.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Lacking {
     /// No symbols that could be read say what they hold.
     missing: Vec<u32>,
@@ -102,7 +102,7 @@ pub(crate) enum Answering {
 
 /// Reads that have been answered, whose memory the next ones use (R6): the largest part of what a short read costs would
 /// be to ask for it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct EndedReads(
     #[expect(clippy::vec_box, reason = "reads come and go in their boxes")] Vec<Box<ReadOp>>,
 );

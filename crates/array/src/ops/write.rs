@@ -58,7 +58,7 @@ pub(crate) enum Cause {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct WriteOp {
     op: OpId,
     began: Instant,
@@ -118,7 +118,7 @@ struct Change {
 }
 
 /// Neighbouring sectors of one drive that become one sub-write.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Run {
     drive: DriveIdx,
     extent: Extent,

@@ -9,7 +9,7 @@ use levelhead_erasure::{Code, SymbolSet};
 use super::Layout;
 
 /// How the redundant symbols of a codeword follow from its data.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Redundancy {
     /// Each redundant symbol is the one data symbol.
     Copies,

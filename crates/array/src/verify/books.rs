@@ -38,7 +38,7 @@ use crate::{Array, Moved};
 const AGAIN_MAX: u32 = 3;
 
 /// The records that are being read back.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct RecordChecks {
     /// By the command that is inside the drive for it.
     inside: BTreeMap<SubId, RecordCheck>,

@@ -26,7 +26,7 @@ const READ_MAX: Sectors = Sectors::new(256);
 const LEAD: Nanos = Nanos::from_micros(1_500);
 
 /// What the array does to verify its writes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Checks {
     /// The read of each drive, if it has one.
     reads: Vec<Option<CheckRead>>,
@@ -45,7 +45,7 @@ pub(crate) struct Checks {
     revolutions: Vec<Option<Nanos>>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct CheckRead {
     sub: SubId,
     extent: Extent,
@@ -54,7 +54,7 @@ struct CheckRead {
     is_step: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Comparing {
     drive: DriveIdx,
     extent: Extent,
@@ -69,7 +69,7 @@ struct Comparing {
 }
 
 /// A read of an operation that has ended.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct HeldRead {
     pub(crate) sub: SubId,
     pub(crate) state: Sub,

@@ -24,7 +24,7 @@ impl RingSector {
 }
 
 /// See the module: runs in the order of the write's sectors.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct OnRings(Vec<OnRing>);
 
 /// Sectors of a write that lie side by side on a ring, too.

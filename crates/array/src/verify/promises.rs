@@ -38,7 +38,7 @@ const READS: u32 = u64::BITS;
 const READS_LONG: u32 = READS / 2;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Promises {
     each: Vec<Known>,
 }

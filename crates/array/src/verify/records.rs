@@ -91,7 +91,7 @@ pub(crate) struct Part {
     pub(crate) offset: u32,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Write {
     drive: DriveIdx,
     first: Lba,
@@ -115,7 +115,7 @@ enum FlawState {
     Mended,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Proof {
     Bytes(BufId),
     /// One for each sector, once they are computed; none where there are no bytes to compute them of.
@@ -123,7 +123,7 @@ enum Proof {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Records {
     room: Room,
     drives: Vec<DriveRuns>,

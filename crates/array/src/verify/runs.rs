@@ -30,7 +30,7 @@ pub(super) struct Run {
 }
 
 /// The runs of one drive.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct DriveRuns {
     pub(super) map: BTreeMap<Lba, Run>,
     /// Those that may be read.

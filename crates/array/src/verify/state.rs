@@ -13,7 +13,7 @@ use crate::ops::id::OpId;
 use crate::shape::Cell;
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Verify {
     /// How writes are read back, if they are.
     settings: Option<VerifySettings>,
@@ -56,7 +56,7 @@ pub(crate) struct Flawed {
 }
 
 /// What was found.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Flaws {
     /// Flaws that could not be mended.
     pub(super) not_mended: u64,

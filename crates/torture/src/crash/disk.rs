@@ -1,7 +1,9 @@
 //! A disk of a crash swarm: what it has stored for good, and what a crash may take away.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 
 use levelhead_block::Durability;
 use levelhead_stats::Rng;
@@ -19,7 +21,41 @@ pub enum Manners {
     Tearing,
 }
 
-type Sector = Arc<[u8]>;
+/// What is in a sector. A clone shares it.
+#[derive(Clone, Debug)]
+pub(crate) struct Sector(Arc<Content>);
+
+#[derive(Debug)]
+struct Content {
+    bytes: Box<[u8]>,
+    /// A hash of the bytes, once somebody has asked for it.
+    digest: OnceLock<u64>,
+}
+
+impl From<&[u8]> for Sector {
+    fn from(bytes: &[u8]) -> Self {
+        Self(Arc::new(Content { bytes: bytes.into(), digest: OnceLock::new() }))
+    }
+}
+
+impl Deref for Sector {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0.bytes
+    }
+}
+
+impl Hash for Sector {
+    fn hash<H: Hasher>(&self, hash: &mut H) {
+        let digest = self.0.digest.get_or_init(|| {
+            let mut hash = DefaultHasher::new();
+            self.0.bytes.hash(&mut hash);
+            hash.finish()
+        });
+        digest.hash(hash);
+    }
+}
 
 /// A sector that changes between two reads.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +64,9 @@ struct Flaky {
     reads: u64,
     is_bad_then: bool,
 }
+
+/// A sector that was never written.
+const ZEROES: [u8; SECTOR_SIZE] = [0; SECTOR_SIZE];
 
 /// Bytes of a sector of a disk that tears.
 const OWN_SECTOR: usize = 512;
@@ -61,8 +100,7 @@ pub struct Disk {
 impl Disk {
     /// A disk full of zeroes.
     pub fn new(size: Sectors, manners: Manners) -> Self {
-        let zeroes: Sector = vec![0; SECTOR_SIZE].into();
-        let medium = vec![zeroes; size.as_usize()];
+        let medium = vec![Sector::from(&ZEROES[..]); size.as_usize()];
         let (cache, bad, flaky, unstored) = Default::default();
         Self { medium, cache, next: 0, bad, flaky, unstored, manners }
     }
@@ -91,7 +129,7 @@ impl Disk {
 
     /// Whether a sector is anything but zeroes.
     pub(crate) fn holds_something(&self, lba: Lba) -> bool {
-        self.sector(lba).iter().any(|&byte| byte != 0)
+        self.sector(lba)[..] != ZEROES
     }
 
     /// Cannot give a sector any more, until that is written.
@@ -138,26 +176,30 @@ impl Disk {
 
     /// A write into the cache has ended.
     pub fn write(&mut self, extent: Extent, bytes: &[u8]) {
+        self.write_as(extent, bytes, Durability::Cached);
+    }
+
+    /// A write has ended. A durable one goes past the cache: what else is there stays there.
+    pub(crate) fn write_as(&mut self, extent: Extent, bytes: &[u8], durability: Durability) {
         for (lba, sector) in extent.iter().zip(bytes.chunks_exact(SECTOR_SIZE)) {
-            self.bad.remove(&lba);
-            self.flaky.remove(&lba);
-            self.unstored.remove(&lba);
-            self.cache.push(Cached { lba, bytes: sector.into(), number: self.next });
-            self.next += 1;
+            self.put(lba, sector.into(), durability);
         }
     }
 
-    /// A durable write has ended. It goes past the cache: what else is there stays there.
-    pub fn write_durably(&mut self, extent: Extent, bytes: &[u8]) {
-        if self.manners == Manners::Lying {
-            return self.write(extent, bytes);
-        }
-        self.cache.retain(|cached| !extent.contains(cached.lba));
-        for (lba, sector) in extent.iter().zip(bytes.chunks_exact(SECTOR_SIZE)) {
-            self.bad.remove(&lba);
-            self.flaky.remove(&lba);
-            self.unstored.remove(&lba);
-            self.medium[lba.get() as usize] = sector.into();
+    /// The same of one sector.
+    pub(crate) fn put(&mut self, lba: Lba, sector: Sector, durability: Durability) {
+        self.bad.remove(&lba);
+        self.flaky.remove(&lba);
+        self.unstored.remove(&lba);
+        match durability {
+            Durability::Durable if self.manners != Manners::Lying => {
+                self.cache.retain(|cached| cached.lba != lba);
+                self.medium[lba.get() as usize] = sector;
+            }
+            Durability::Durable | Durability::Cached => {
+                self.cache.push(Cached { lba, bytes: sector, number: self.next });
+                self.next += 1;
+            }
         }
     }
 
@@ -175,7 +217,7 @@ impl Disk {
 
     /// Whether a sector is not what was written there last.
     pub(crate) fn is_stale(&self, lba: Lba) -> bool {
-        self.unstored.get(&lba).is_some_and(|bytes| bytes != self.sector(lba))
+        self.unstored.get(&lba).is_some_and(|bytes| bytes[..] != self.sector(lba)[..])
     }
 
     /// What a flush that begins now covers: all writes that have ended.
@@ -194,6 +236,27 @@ impl Disk {
         self.store(stored);
     }
 
+    /// What a flush covers that began then: of each sector in the cache the number of versions.
+    pub(crate) fn covered(&self, covers: u64) -> Vec<(Lba, u64)> {
+        let covered = self.cache.iter().filter(|cached| cached.number < covers);
+        counts(covered).into_iter().collect()
+    }
+
+    /// Sectors in the cache, and how many versions of each.
+    pub(crate) fn versions(&self) -> Vec<(Lba, u64)> {
+        counts(self.cache.iter()).into_iter().collect()
+    }
+
+    /// The power fails: of this sector the version of that number is left, from 1 on, or none of those in the cache.
+    pub(crate) fn keep_version(&mut self, lba: Lba, number: u64) {
+        let (versions, rest): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.cache).into_iter().partition(|cached| cached.lba == lba);
+        self.cache = rest;
+        if let Some(at) = number.checked_sub(1) {
+            self.store(versions.into_iter().skip(at as usize).take(1).collect());
+        }
+    }
+
     /// Everything is stored for good, whatever its manners.
     pub fn settle(&mut self) {
         let cached = std::mem::take(&mut self.cache);
@@ -210,10 +273,7 @@ impl Disk {
     pub(crate) fn tear(&mut self, lba: Lba, bytes: &[u8], durability: Durability, rng: &mut Rng) {
         let bytes = self.torn(lba, bytes, rng);
         let one = Extent::new(lba, Sectors::new(1));
-        match durability {
-            Durability::Cached => self.write(one, &bytes),
-            Durability::Durable => self.write_durably(one, &bytes),
-        }
+        self.write_as(one, &bytes, durability);
     }
 
     /// What is left of a sector that is being written when the power fails.
@@ -237,8 +297,27 @@ impl Disk {
         for versions in cached.chunk_by(|left, right| left.lba == right.lba) {
             let chosen = rng.below(versions.len() as u64 + 1) as usize;
             if let Some(Cached { lba, bytes, .. }) = chosen.checked_sub(1).map(|at| &versions[at]) {
-                self.medium[lba.get() as usize] = self.torn(*lba, bytes, rng).into();
+                self.medium[lba.get() as usize] = self.torn(*lba, bytes, rng).as_slice().into();
             }
         }
+    }
+}
+
+/// Of each sector the number of versions.
+fn counts<'a>(cached: impl Iterator<Item = &'a Cached>) -> BTreeMap<Lba, u64> {
+    let mut counts = BTreeMap::new();
+    cached.for_each(|cached| *counts.entry(cached.lba).or_insert(0) += 1);
+    counts
+}
+
+/// Two disks are the same if they hold the same, whatever the numbers of their writes are.
+impl Hash for Disk {
+    fn hash<H: Hasher>(&self, hash: &mut H) {
+        self.medium.hash(hash);
+        // The order of different sectors decides nothing.
+        let mut cached: Vec<&Cached> = self.cache.iter().collect();
+        cached.sort_by_key(|cached| cached.lba); // stable
+        cached.iter().for_each(|cached| (cached.lba, &cached.bytes).hash(hash));
+        self.bad.hash(hash);
     }
 }

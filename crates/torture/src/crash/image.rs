@@ -1,5 +1,7 @@
 //! What is left of a machine whose power fails, and what its disks then say of their array.
 
+use std::hash::{Hash, Hasher};
+
 use levelhead_array::quorum::{Assembly, Copy, Found, Refusal, quorum};
 use levelhead_array::superblock::Superblock;
 use levelhead_block::Durability;
@@ -54,6 +56,25 @@ pub struct Image {
 }
 
 impl Image {
+    /// Of an array that was never started.
+    pub(crate) fn new(disks: Vec<Disk>, promise: Promise) -> Self {
+        Self {
+            disks,
+            torn: Vec::new(),
+            promise,
+            lost: DriveSet::EMPTY,
+            dead: DriveSet::EMPTY,
+            unfilled: DriveSet::EMPTY,
+            replaced: Vec::new(),
+            spoilt: DriveSet::EMPTY,
+            doubts: Doubts::default(),
+            recorded: 0,
+            late: Vec::new(),
+            earlier: Vec::new(),
+            is_beyond: false,
+        }
+    }
+
     /// The server dies and the members live on: what is inside them may land at any later moment.
     pub(crate) fn leave_late(&mut self, of: DriveSet, rng: &mut Rng) {
         for torn in std::mem::take(&mut self.torn) {
@@ -213,4 +234,14 @@ pub(crate) fn places_of(disk: &Disk) -> Option<Vec<Extent>> {
     let superblock = Superblock::decode(&sector).ok()?;
     let area = superblock.own.area(superblock.book.drive_size)?;
     Some(area.runs().collect())
+}
+
+/// Two images are the same if nothing that follows can tell them apart; those of a search have no faults of their own.
+impl Hash for Image {
+    fn hash<H: Hasher>(&self, hash: &mut H) {
+        (&self.disks, &self.promise, self.recorded).hash(hash);
+        for set in [self.lost, self.dead, self.unfilled] {
+            set.hash(hash);
+        }
+    }
 }

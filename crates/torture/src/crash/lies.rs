@@ -20,7 +20,7 @@ use levelhead_stats::{Rng, Streams};
 use levelhead_units::{Extent, Lba, Sectors};
 
 /// Which writes in place are not stored.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Liar {
     /// Of how many one is not, if any.
     one_of: u64,

@@ -9,9 +9,9 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
 
 use super::aim::{Aim, Faults, Odds};
 use super::image::{Assembled, Image, assemble, is_refusal, journal_of, places_of};
-use super::lies::Doubts;
 use super::machine::{Machine, Start, Trouble, Wrong};
 use super::make::{Made, Make};
+use super::met::Fault;
 use super::promise::Promise;
 use super::{DEPTH_MAX, Tally};
 
@@ -35,21 +35,7 @@ impl Run<'_> {
         let mut promise = Promise::new(size, make.logs, make.piece > 0);
         promise.lack(&listed);
         self.tally.listed += u64::from(!listed.is_empty());
-        let image = Image {
-            disks,
-            torn: Vec::new(),
-            promise,
-            lost: DriveSet::EMPTY,
-            dead: DriveSet::EMPTY,
-            unfilled: DriveSet::EMPTY,
-            replaced: Vec::new(),
-            spoilt: DriveSet::EMPTY,
-            doubts: Doubts::default(),
-            recorded: 0,
-            late: Vec::new(),
-            earlier: Vec::new(),
-            is_beyond: false,
-        };
+        let image = Image::new(disks, promise);
         let machine = self.start(image, DriveSet::EMPTY)?;
         self.life(machine, 0)
     }
@@ -162,7 +148,7 @@ impl Run<'_> {
             machine.is_good()?;
             self.tally.seated += std::mem::take(&mut machine.seated);
             if self.happens(self.aim.one_of) {
-                self.crash(machine.image(), depth)?;
+                self.cut(&mut machine, depth)?;
             }
             if writes == 0 && machine.outstanding() == 0 {
                 steps_left -= 1;
@@ -171,6 +157,7 @@ impl Run<'_> {
         self.tally.logged_again += machine.array.counters().journal_logged_again;
         self.tally.read_back += machine.array.counters().verify_reads;
         self.tally.flawed += machine.array.counters().verify_found;
+        self.tally.met.add(&std::mem::take(&mut machine.met));
         machine.trouble = None;
         if let Some(mut second) = second {
             let rng = &mut self.rng;
@@ -199,13 +186,13 @@ impl Run<'_> {
                 return Err("a stop never ends".into());
             }
             if self.happens(self.aim.one_of) {
-                self.crash(machine.image(), depth)?;
+                self.cut(&mut machine, depth)?;
             }
         }
         if machine.ending() != Some(Ending::Clean) {
             return Err(format!("a stop has ended as {:?}", machine.ending()));
         }
-        self.crash(machine.image(), depth)
+        self.cut(&mut machine, depth)
     }
 
     /// What a write is of: anything from a sector to all, and often whole stripes.
@@ -312,6 +299,13 @@ impl Run<'_> {
     fn can_lose_one(&self, gone: DriveSet) -> bool {
         let all = DriveSet::first(self.spec.members() as u8);
         all.iter().any(|drive| self.can_lose(gone, drive))
+    }
+
+    /// What is left of a machine if the power fails now.
+    fn cut(&mut self, machine: &mut Machine, depth: u32) -> Result<(), String> {
+        machine.meet(Fault::Cut);
+        self.tally.met.add(&std::mem::take(&mut machine.met));
+        self.crash(machine.image(), depth)
     }
 
     /// The power fails, and the array is started again, perhaps several times.
@@ -434,7 +428,7 @@ impl Run<'_> {
             }
             machine.is_good()?;
             self.tally.again += 1;
-            return self.crash(machine.image(), depth + 1);
+            return self.cut(&mut machine, depth + 1);
         }
         machine.verify(&mut self.rng)?;
         self.tally.unstored += u64::from(machine.has_unstored());
@@ -443,6 +437,7 @@ impl Run<'_> {
             return Err(format!("{} sectors were given up without need", machine.given_up));
         }
         self.tally.given_up += machine.given_up;
+        self.tally.met.add(&std::mem::take(&mut machine.met));
         if !is_beyond && self.odds().back > 0 && self.rng.below(3) > 0 {
             self.catch_up(&mut machine)?;
         }

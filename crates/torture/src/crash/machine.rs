@@ -3,6 +3,7 @@
 mod doubts;
 mod faults;
 mod inside;
+mod moves;
 mod settling;
 mod steps;
 
@@ -31,6 +32,7 @@ use super::aim::Planted;
 use super::disk::Disk;
 use super::image::{Assembled, Image, Replaced, Torn, assemble, is_member, with_bad_places};
 use super::lies::{Doubts, Liar};
+use super::met::{Fault, Met, Watch};
 use super::promise::{Promise, Sent};
 
 /// What is wrong with a disk for a time.
@@ -54,7 +56,7 @@ pub(crate) struct Trouble {
 }
 
 /// How a machine is started.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Start {
     /// What the last run has left.
     pub(crate) image: Image,
@@ -77,7 +79,7 @@ pub(crate) struct Start {
 }
 
 /// A disk that is given a copy of another one.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Coming {
     disk: Disk,
     /// Whether something but zeroes over superblocks was written to it.
@@ -85,7 +87,7 @@ struct Coming {
 }
 
 /// A read that was sent.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Asked {
     extent: Extent,
     /// What each of its sectors must be at least, where the read is beside writes.
@@ -100,7 +102,7 @@ struct Wrote {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Machine {
     pub(crate) array: Array,
     disks: Vec<Disk>,
@@ -113,7 +115,7 @@ pub struct Machine {
     flushes: BTreeMap<RequestId, Vec<Sent>>,
     reads: BTreeMap<RequestId, Asked>,
     /// Reads of the whole array that were answered.
-    delivered: BTreeMap<RequestId, (Answer, Data)>,
+    delivered: BTreeMap<RequestId, (Answer, Vec<u8>)>,
     pub(crate) promise: Promise,
     pub(crate) trouble: Option<Trouble>,
     has_patience: bool,
@@ -156,6 +158,8 @@ pub struct Machine {
     /// Disks with which something was wrong since the start.
     troubled: DriveSet,
     planted: Planted,
+    pub(crate) met: Met,
+    watch: Watch,
 }
 
 impl Machine {
@@ -239,6 +243,8 @@ impl Machine {
             is_beyond,
             troubled: DriveSet::EMPTY,
             planted,
+            met: Met::default(),
+            watch: Watch::default(),
         };
         machine.excuse();
         machine.carry_out();
@@ -359,7 +365,13 @@ impl Machine {
 
     /// The array does without a disk from now on.
     pub fn lose(&mut self, drive: DriveIdx) {
-        self.array.handle_lost(self.now, drive, Why::Failed);
+        self.fail(drive, Why::Failed);
+    }
+
+    /// The same, for this reason.
+    pub(crate) fn fail(&mut self, drive: DriveIdx, why: Why) {
+        self.meet(Fault::Loss);
+        self.array.handle_lost(self.now, drive, why);
         self.carry_out();
         if !self.dead.contains(drive) {
             self.returning = self.returning.with(drive);
@@ -371,9 +383,13 @@ impl Machine {
         if self.replace_lost(rng) {
             return;
         }
-        let back = self.returning.or(self.array.wanted_back()).without(self.dead);
-        let mut ready = back.iter().filter(|&drive| self.array.may_return(drive).is_ok());
-        let Some(drive) = ready.next() else { return };
+        let Some(drive) = self.may_return().iter().next() else { return };
+        self.bring_back(drive, rng);
+    }
+
+    /// This disk, which the array does without, is back and has a new name.
+    pub(crate) fn bring_back(&mut self, drive: DriveIdx, rng: &mut Rng) {
+        self.meet(Fault::Return);
         let sector = self.disks[drive.as_usize()].read(Extent::new(Lba::ZERO, Sectors::new(1)));
         let word = Superblock::decode(&sector).expect("it was a member");
         let uuid = match self.rules.keep(Rule::Rename) {
@@ -395,8 +411,14 @@ impl Machine {
         let with_data =
             if self.fills || rng.below(4) == 0 { spec.data_drives() } else { DriveSet::EMPTY };
         let lost = self.array.away().and(spec.journal_drives().and(self.dead).or(with_data));
-        let mut ready = lost.iter().filter(|&drive| self.array.may_replace(drive).is_ok());
-        let Some(drive) = ready.next() else { return false };
+        let Some(drive) = self.may_replace().and(lost).iter().next() else { return false };
+        self.replace(drive, rng);
+        true
+    }
+
+    /// A new disk comes into the place of this one, which the array does without.
+    pub(crate) fn replace(&mut self, drive: DriveIdx, rng: &mut Rng) {
+        self.meet(Fault::Replacement);
         let own = self.array.own_of_a_member(drive).cloned().expect("another one is there");
         let own = Own { drive, ..own };
         let new = self.disks[drive.as_usize()].another();
@@ -406,7 +428,6 @@ impl Machine {
         let taken = self.array.handle_replaced(self.now, drive, Some(NewMember { uuid, own }));
         assert_eq!(taken, Ok(()), "it may be replaced");
         self.carry_out();
-        true
     }
 
     /// A disk is copied to a new one from now on, if the array does that. The new one may have been a member.
@@ -415,6 +436,7 @@ impl Machine {
             return false;
         }
         let Some(own) = self.array.own(drive).cloned() else { return false };
+        self.meet(Fault::Copy);
         let any = rng.below(self.disks.len() as u64) as usize;
         let mut disk = self.disks[any].clone();
         disk.heal();
@@ -428,12 +450,14 @@ impl Machine {
 
     /// The next step of making redundancy valid.
     pub fn resync(&mut self) {
+        self.meet(Fault::Resync);
         self.array.handle_resync(self.now);
         self.carry_out();
     }
 
     /// A disk sits out from now on, or is admitted again if it does. Returns whether it sits out now.
     pub fn turn_aside(&mut self, drive: DriveIdx) -> bool {
+        self.meet(Fault::Aside);
         let was_aside = self.array.sat_out().contains(drive);
         let turned = match was_aside {
             true => self.array.handle_admit(self.now, drive),
@@ -446,6 +470,7 @@ impl Machine {
 
     /// The array is to end.
     pub fn stop(&mut self) {
+        self.meet(Fault::Stop);
         self.array.handle_stop(self.now);
         self.carry_out();
     }
@@ -477,14 +502,24 @@ impl Machine {
         self.run_until_answered(rng)?;
         self.is_good()?;
         let (answer, data) = self.delivered.remove(&id).expect("it was answered");
-        self.may_fail(extent, &answer.outcome)?;
-        match lacking(&answer.outcome) {
+        self.hold_against_promise(extent, &answer.outcome, &data)
+    }
+
+    /// What a read of the whole array has brought that nothing is writing.
+    fn hold_against_promise(
+        &mut self,
+        extent: Extent,
+        outcome: &Outcome,
+        data: &[u8],
+    ) -> Result<(), String> {
+        self.may_fail(extent, outcome)?;
+        match lacking(outcome) {
             None => Ok(()),
             Some(lacking) if self.is_beyond => {
-                let bytes = data.into_buf();
-                self.promise.see(extent, &self.promise.floors(extent), bytes.as_slice(), &lacking)
+                let floors = self.promise.floors(extent);
+                self.promise.see(extent, &floors, data, &lacking)
             }
-            Some(lacking) => self.promise.check(extent, data.into_buf().as_slice(), &lacking),
+            Some(lacking) => self.promise.check(extent, data, &lacking),
         }
     }
 
@@ -601,6 +636,12 @@ impl Machine {
             }
         }
         self.note_unfilled();
+        self.watch.look(&self.array, &mut self.met);
+    }
+
+    /// A fault comes now.
+    pub(crate) fn meet(&mut self, fault: Fault) {
+        self.met.note(fault, &self.array);
     }
 
     fn note_answer(&mut self, answer: Answer) {
@@ -609,7 +650,7 @@ impl Machine {
             let data = self.buffers.take_delivered(BufId::Client(id));
             let data = data.unwrap_or(Data::None);
             let Some(floors) = floors else {
-                self.delivered.insert(id, (answer, data));
+                self.delivered.insert(id, (answer, data.into_buf().as_slice().to_vec()));
                 return;
             };
             let seen = self.may_fail(extent, &answer.outcome).and_then(|()| {

@@ -22,6 +22,7 @@ mod lies;
 mod life;
 pub mod machine;
 pub mod make;
+pub mod met;
 pub mod promise;
 
 use std::fmt;
@@ -34,6 +35,7 @@ use levelhead_units::DriveSet;
 pub use self::aim::{Aim, Faults, Odds, Planted};
 use self::life::Run;
 use self::make::Make;
+pub use self::met::Met;
 
 const LAYOUTS: [&str; 11] = [
     "raid4:2+1,chunk=4KiB",
@@ -119,6 +121,8 @@ pub struct Tally {
     pub second: u64,
     /// Arrays that an operator had to make go on, because redundancy was not valid for good.
     pub doubts: u64,
+    /// Transitions, and faults in phases.
+    pub met: Met,
 }
 
 /// A promise that was broken.

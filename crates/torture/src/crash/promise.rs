@@ -5,7 +5,7 @@ use levelhead_block::{Durability, SectorSet};
 use levelhead_units::{Extent, Lba, SECTOR_SIZE};
 
 /// The promise for every sector of an array.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct Promise {
     sectors: Vec<History>,
     next: u64,
@@ -20,7 +20,7 @@ pub struct Promise {
 const NOWHERE: u64 = u64::MAX;
 
 /// The writes of a sector that it may hold, in order, each by its number.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 struct History {
     versions: Vec<u64>,
     /// The first of them that it may hold from now on: the last one that was answered or read.
@@ -208,7 +208,7 @@ impl Promise {
 }
 
 /// A write that was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sent {
     extent: Extent,
     number: u64,

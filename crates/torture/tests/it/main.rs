@@ -4,5 +4,6 @@ mod crash;
 mod expected;
 mod files;
 mod restarts;
+mod search;
 mod swarm;
 mod tails;

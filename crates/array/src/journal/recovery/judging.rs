@@ -31,7 +31,7 @@ use crate::journal::verdict::{OnRing, fits};
 use crate::shape::{Cell, Row};
 
 /// What intents gave to the sectors of codewords.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Announced {
     /// For every codeword its intents, and for each of these the checksums of the sectors.
     rows: BTreeMap<Row, BTreeMap<u64, BTreeMap<Cell, u32>>>,

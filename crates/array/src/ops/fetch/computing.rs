@@ -21,7 +21,7 @@ use crate::core::Core;
 use crate::journal::rules::Rule;
 
 /// Symbols that were computed and may be wrong.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Proving {
     buf: BufId,
     /// In the order of their sectors.

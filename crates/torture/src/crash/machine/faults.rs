@@ -9,6 +9,7 @@ use levelhead_units::{DriveIdx, DriveSet, Nanos};
 use super::{Inside, Machine, Of};
 use crate::crash::aim::Planted;
 use crate::crash::image::{Torn, drawn};
+use crate::crash::met::Fault;
 
 /// How long a server stands still: longer than a drive may be silent.
 const STANDSTILL: Nanos = Nanos::from_secs(90);
@@ -19,6 +20,7 @@ const EARLIER_MAX: usize = 4;
 impl Machine {
     /// The server does not run for a while: it is stopped, frozen or starved. No drive completes anything that it sees.
     pub(crate) fn stand_still(&mut self) {
+        self.meet(Fault::Standstill);
         if self.planted == Planted::StandstillsCount {
             self.now = self.now + STANDSTILL;
         } else {
@@ -47,6 +49,7 @@ impl Machine {
         if writes.is_empty() {
             return false;
         }
+        self.meet(Fault::Disconnect);
         let inside = self.inside.remove(writes[rng.below(writes.len() as u64) as usize]);
         self.late.extend(torn_of(&inside));
         self.array.handle_done(self.now, inside.submit.sub, &Outcome::Unreachable);
@@ -59,13 +62,11 @@ impl Machine {
         if self.late.is_empty() {
             return false;
         }
+        self.meet(Fault::Late);
         let late = self.late.swap_remove(rng.below(self.late.len() as u64) as usize);
         let Torn { drive, extent, durability, bytes } = late;
         let disk = &mut self.disks[drive.as_usize()];
-        match durability {
-            levelhead_block::Durability::Cached => disk.write(extent, &bytes),
-            levelhead_block::Durability::Durable => disk.write_durably(extent, &bytes),
-        }
+        disk.write_as(extent, &bytes, durability);
         true
     }
 
@@ -82,6 +83,7 @@ impl Machine {
     /// A disk goes back to an earlier state of its own while the array runs.
     pub(crate) fn go_back(&mut self, rng: &mut Rng) -> Option<DriveIdx> {
         let (drive, disk) = drawn(&mut self.earlier, rng)?;
+        self.meet(Fault::Older);
         self.disks[drive.as_usize()] = disk;
         Some(drive)
     }
@@ -99,6 +101,7 @@ impl Machine {
 
     /// An operator starts a scrub, or stops the one that runs.
     pub(crate) fn start_or_stop_scrub(&mut self) -> bool {
+        self.meet(Fault::Scrub);
         let is_running = self.array.scrub().state == ScrubState::Running;
         let done = match is_running {
             true => self.array.handle_scrub_stop(self.now),
@@ -110,6 +113,7 @@ impl Machine {
 
     /// An operator pauses rebuilds, or lets them go on.
     pub(crate) fn turn_rebuilds(&mut self) {
+        self.meet(Fault::Pause);
         let wish = self.array.rebuild_wish();
         let wish = RebuildWish { is_paused: !wish.is_paused, ..wish };
         self.array.handle_rebuild_wish(self.now, wish);
@@ -133,6 +137,7 @@ impl Machine {
 
     /// Something is wrong with a disk from now on.
     pub(crate) fn trouble(&mut self, trouble: super::Trouble) {
+        self.meet(Fault::Trouble);
         self.troubled = self.troubled.or(DriveSet::EMPTY.with(trouble.drive));
         self.trouble = Some(trouble);
     }

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use levelhead_array::Submit;
-use levelhead_block::{Command, Data, Durability, Outcome, Piece, SectorSet};
+use levelhead_block::{Command, Data, Outcome, Piece, SectorSet};
 use levelhead_units::{Extent, Instant, Lba, SECTOR_SIZE};
 
 use super::{Coming, Machine};
 
 /// A command inside a disk, and what it writes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Inside {
     pub(super) of: Of,
     /// When it went in.
@@ -17,9 +17,9 @@ pub(super) struct Inside {
     pub(super) submit: Submit,
     pub(super) pieces: Vec<Piece>,
     /// What a flush covers.
-    covers: u64,
+    pub(super) covers: u64,
     /// Sectors of a read that were being written meanwhile: it may bring anything for them.
-    met: BTreeSet<Lba>,
+    pub(super) met: BTreeSet<Lba>,
 }
 
 /// Which disk.
@@ -78,7 +78,19 @@ impl Machine {
         }
     }
 
-    pub(super) fn execute(&mut self, inside: &Inside) -> Outcome {
+    /// A command ends: in this way, or as what it is if there is none.
+    pub(super) fn conclude(&mut self, inside: Inside, how: Option<Outcome>) {
+        let outcome = how.unwrap_or_else(|| match inside.of {
+            Of::Place => self.execute(&inside),
+            Of::Coming => self.execute_coming(&inside),
+            Of::Gone => Outcome::Gone,
+        });
+        let Inside { submit, .. } = inside; // Its pieces are let go of.
+        self.array.handle_done(self.now, submit.sub, &outcome);
+        self.carry_out();
+    }
+
+    fn execute(&mut self, inside: &Inside) -> Outcome {
         let Inside { submit, pieces, covers, met, .. } = inside;
         let Submit { drive, command, segments, .. } = submit;
         if self.array.away().contains(*drive) {
@@ -104,10 +116,7 @@ impl Machine {
                 let bytes: Vec<u8> = pieces.iter().flat_map(Piece::bytes).copied().collect();
                 let stored = self.liar.stores(extent);
                 let (first, rest) = bytes.split_at(stored.sectors.as_usize() * SECTOR_SIZE);
-                match durability {
-                    Durability::Cached => disk.write(stored, first),
-                    Durability::Durable => disk.write_durably(stored, first),
-                }
+                disk.write_as(stored, first, durability);
                 disk.pretend(Extent::new(stored.end(), extent.sectors - stored.sectors), rest);
                 Outcome::GOOD
             }
@@ -121,17 +130,14 @@ impl Machine {
         }
     }
 
-    pub(super) fn execute_coming(&mut self, inside: &Inside) -> Outcome {
+    fn execute_coming(&mut self, inside: &Inside) -> Outcome {
         let Inside { submit: Submit { command, .. }, pieces, covers, .. } = inside;
         let Coming { disk, has_copy } = self.coming.as_mut().expect("a disk is coming");
         match *command {
             Command::Write { extent, durability, .. } => {
                 let bytes: Vec<u8> = pieces.iter().flat_map(Piece::bytes).copied().collect();
                 *has_copy |= bytes.iter().any(|&byte| byte != 0);
-                match durability {
-                    Durability::Cached => disk.write(extent, &bytes),
-                    Durability::Durable => disk.write_durably(extent, &bytes),
-                }
+                disk.write_as(extent, &bytes, durability);
             }
             Command::Flush => disk.end_flush(*covers),
             command => unreachable!("a disk that is coming is never asked for {command:?}"),

@@ -97,17 +97,12 @@ impl Machine {
 
     fn finish(&mut self, at: usize, rng: &mut Rng) {
         let inside = self.inside.remove(at);
-        let outcome = match inside.of {
-            Of::Place => self.hindered(&inside, rng).unwrap_or_else(|| self.execute(&inside)),
-            Of::Coming => match self.coming_hindered(&inside, rng) {
-                Some(outcome) => outcome,
-                None => self.execute_coming(&inside),
-            },
-            Of::Gone => Outcome::Gone,
+        let hindered = match inside.of {
+            Of::Place => self.hindered(&inside, rng),
+            Of::Coming => self.coming_hindered(&inside, rng),
+            Of::Gone => None,
         };
-        let Inside { submit, .. } = inside;
-        self.array.handle_done(self.now, submit.sub, &outcome);
-        self.carry_out();
+        self.conclude(inside, hindered);
     }
 
     /// How a flush ends that a disk which is coming does not carry out: it fails, or has no room for now. A disk that is not

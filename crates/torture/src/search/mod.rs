@@ -1,0 +1,102 @@
+//! Exhaustive search over the real array, in small.
+//!
+//! ```text
+//!   a new array ----> every order in which commands end ----> at every moment a power cut:
+//!     writes, losses,      clients' requests, losses and        every version of every sector that no flush covers,
+//!     returns              returns in between                   every part of every write that was inside
+//!                                                                    |
+//!                     every order again, while cuts are left    <----+----> every set of drives that may be missing:
+//!                                                                          start, read all, lose more, read again
+//! ```
+//!
+//! The array is the product's own state machine, over the disks and the promise of the crash swarm. Where a swarm draws, a
+//! search takes every way, once: states that were seen are not left a second time.
+//!
+//! # What it proves
+//!
+//! Within its bound ([`Bound`]): no order of completions, no moment of a power cut, no choice of what is left in the disks'
+//! caches and no missing drives that the layout survives break the promise of `docs/array.md`. A bound that was not seen to
+//! its end proves nothing; its result says so.
+//!
+//! # What it leaves out
+//!
+//! - Reads of drives end before anything else does. They change nothing on the drives; that an answer of a read comes later
+//!   than the end of a write is left to the swarm.
+//! - Time stands still but where nothing else can happen: then it goes on to what the array has planned next.
+//! - Once no power cut is left, commands end in the order in which they were sent.
+//! - Drives end what they were sent, and do what they say: errors, lies and torn sectors are left to the swarm.
+//! - A lost drive may be shown after a power cut, or not. That it is dead before is the same as not being shown.
+//! - States are told apart by a hash of 128 bits of all that the array, the disks and the commands inside them hold, but for
+//!   numbers that only give names (of commands, buffers and requests) and for counters. Two states whose hashes are equal are
+//!   taken for one. That is not quite exact: which of two is seen first changes the number of states by one in a hundred,
+//!   and the number of images by none that was seen.
+
+mod bound;
+mod canon;
+mod cuts;
+mod walk;
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+pub use self::bound::Bound;
+use self::walk::Search;
+
+/// How much of a bound is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Left {
+    writes: u8,
+    flushes: u8,
+    losses: u8,
+    returns: u8,
+    replacements: u8,
+    cuts: u8,
+}
+
+/// What a search came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// States that were seen while the array ran.
+    pub states: u64,
+    /// Different images that power cuts left.
+    pub images: u64,
+    /// Starts from them, each without another set of drives.
+    pub starts: u64,
+    /// Whether all there are were seen.
+    pub is_exhausted: bool,
+    /// Power cuts of which not every image was taken, because there were too many.
+    pub capped: u64,
+    /// The first promise that was broken, and what led there.
+    pub broken: Option<Broken>,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { states, images, starts, capped, .. } = self;
+        write!(f, "{states} states, {images} images, {starts} starts")?;
+        if *capped > 0 {
+            write!(f, ", {capped} power cuts of which not all images were taken")?;
+        }
+        let end = match (&self.broken, self.is_exhausted) {
+            (Some(_), _) => "a promise was broken",
+            (None, true) => "exhausted",
+            (None, false) => "not exhausted",
+        };
+        write!(f, ", {end}")
+    }
+}
+
+/// A promise that was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// What was wrong.
+    pub how: String,
+    /// What happened, in order.
+    pub trace: Vec<String>,
+}
+
+/// Searches all that a bound allows, until that is done, a promise is broken, or the time or the number of states is over.
+/// What a search that ends of itself comes to does not depend on the number of workers.
+pub fn search(bound: Bound, time: Duration, states_max: u64, workers: usize) -> Outcome {
+    Search::new(bound, Instant::now() + time, states_max).run(workers)
+}
