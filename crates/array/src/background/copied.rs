@@ -292,3 +292,109 @@ impl Bits {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use levelhead_block::{Command, Durability, ZeroTail};
+    use levelhead_units::Lba;
+
+    use super::*;
+    use crate::action::Segments;
+
+    /// More regions than a word has bits; each has one stripe.
+    const REGIONS: u64 = 100;
+
+    /// Sectors of the drive; each region has one.
+    fn sectors(lba: u64, count: u64) -> Extent {
+        Extent::new(Lba::new(lba), Sectors::new(count))
+    }
+
+    /// A copy of which every region is held.
+    fn copied(marks_ends: bool) -> (Copied, Layout) {
+        let layout = Layout::new("raid1:2,chunk=4KiB".parse().unwrap(), Sectors::new(REGIONS));
+        let key = MapKey::new(DriveIdx::new(1), 0, REGIONS, 1);
+        let mut copied = Copied::new(key, marks_ends);
+        for region in 0..REGIONS {
+            assert_eq!(copied.next(&layout, 0), Some(region));
+            copied.begin(&layout, region);
+            assert_eq!((copied.left(), copied.to_do()), (REGIONS - region, REGIONS - region - 1));
+            copied.end(region);
+        }
+        (copied, layout)
+    }
+
+    /// The coming drive has a write of the array inside it.
+    fn enter(copied: &mut Copied, sub: u64, extent: Extent) {
+        let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
+        let command = Command::Write { extent, durability, zero_tail };
+        let (sub, segments) = (SubId(sub), Segments::NONE);
+        let submit = Submit { drive: copied.drive, sub, command, segments, origin: 0 };
+        let (since, what) = (Instant::ZERO, What::Twin(extent));
+        let coming = Coming { since, what, submit, again_at: None, bufs: Vec::new() };
+        copied.inside.insert(sub, coming);
+    }
+
+    /// CO2.
+    #[test]
+    fn write_to_a_region_that_is_held_marks_it_unless_it_has_ended_well_on_both_drives() {
+        for (marks_ends, is_good, is_known, is_marked) in [
+            (true, true, true, false),
+            (true, false, true, true),
+            (true, true, false, true),
+            (false, false, true, false),
+        ] {
+            let (mut copied, layout) = copied(marks_ends);
+            let own = sectors(70, 2);
+            assert_eq!(copied.note_submitted(&layout, SubId(1), own), Course::Both);
+            let sub = if is_known { SubId(1) } else { SubId(2) };
+            copied.note_ended(&layout, sub, own, is_good);
+            let marked: Vec<u64> = copied.behind().collect();
+            assert_eq!(marked, if is_marked { vec![70, 71] } else { vec![] }, "{marks_ends}");
+            assert_eq!(copied.left(), marked.len() as u64);
+        }
+    }
+
+    #[test]
+    fn write_to_a_region_that_is_being_copied_marks_it() {
+        let (mut copied, layout) = copied(true);
+        assert_eq!(copied.note_submitted(&layout, SubId(1), sectors(5, 1)), Course::Both);
+        copied.mark(&layout, sectors(5, 1));
+        copied.begin(&layout, 5);
+        assert_eq!(copied.note_submitted(&layout, SubId(2), sectors(4, 2)), Course::Marked);
+        copied.end(5);
+        copied.note_ended(&layout, SubId(1), sectors(5, 1), true);
+        assert_eq!(copied.behind().collect::<Vec<_>>(), [4, 5], "it was inside when 5 was read");
+    }
+
+    /// CO3, and the bound of their memory.
+    #[test]
+    fn at_most_64_writes_are_inside_the_coming_drive_and_none_over_another() {
+        let (mut copied, layout) = copied(true);
+        for sub in 0..TWINS_MAX as u64 {
+            assert_eq!(copied.note_submitted(&layout, SubId(sub), sectors(sub, 1)), Course::Both);
+            enter(&mut copied, sub, sectors(sub, 1));
+            let over = copied.note_submitted(&layout, SubId(99), sectors(sub, 1));
+            assert_eq!(over, Course::Marked, "{sub} is inside");
+        }
+        assert_eq!(copied.note_submitted(&layout, SubId(100), sectors(99, 1)), Course::Marked);
+        assert_eq!(
+            copied.next(&layout, 0),
+            Some(99),
+            "regions with a write inside are not copied now"
+        );
+        copied.inside.pop_first();
+        assert_eq!(copied.note_submitted(&layout, SubId(101), sectors(98, 1)), Course::Both);
+    }
+
+    #[test]
+    fn regions_under_way_when_the_drive_is_lost_are_behind() {
+        let (mut copied, layout) = copied(true);
+        copied.mark(&layout, sectors(8, 1));
+        copied.begin(&layout, 8);
+        enter(&mut copied, 1, sectors(80, 2));
+        copied.note_unread(3);
+        copied.note_lost(&layout);
+        assert_eq!(copied.behind().collect::<Vec<_>>(), [3, 8, 80, 81]);
+        assert_eq!((copied.left(), copied.to_do()), (4, 3));
+    }
+}

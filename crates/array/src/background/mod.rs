@@ -10,3 +10,6 @@ pub(crate) mod resync;
 mod runs;
 pub(crate) mod scrub;
 mod tempo;
+
+#[cfg(test)]
+mod tests;

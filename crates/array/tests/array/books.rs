@@ -37,6 +37,11 @@ pub(crate) fn started_on(
     started_from(&new_book(text, size, is_synced), size, left_out, None)
 }
 
+/// A whole one whose own work keeps to this budget.
+pub(crate) fn started_with(text: &str, background: Option<Budget>) -> Runtime {
+    started_from(&new_book(text, SIZE, true), SIZE, DriveSet::EMPTY, background)
+}
+
 /// A whole one that keeps a journal, and so maps of what drives have missed.
 pub(crate) fn journaled(text: &str, size: Sectors) -> Runtime {
     let journal = Some(Kept { first: 1, logs: Logs::Parts });

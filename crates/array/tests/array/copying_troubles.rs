@@ -352,3 +352,50 @@ fn sectors_that_nothing_gives_do_not_keep_the_old_drive_in_its_place() {
     bed.run.run_for(Nanos::from_secs(1_200));
     assert_eq!(bed.done().len(), 1);
 }
+
+/// While clients are about.
+#[test]
+fn copy_waits_for_an_idle_drive_but_no_longer_than_five_seconds() {
+    let mut bed = Bed::new(SPEC.parse().unwrap(), Rules::ALL, 1);
+    bed.run.read(1, extent(0, 30)); // No drive completes its part.
+    bed.run.copy(bed.drive);
+    for (seconds, reads) in [(4, 0), (2, 1), (60, 1)] {
+        bed.run.wait(Nanos::from_secs(seconds));
+        assert_eq!(bed.run.array.counters().copy_reads, reads, "{seconds} s later");
+    }
+}
+
+/// The journal has that long to write back most of what it holds for the drive.
+#[test]
+fn exchange_waits_for_the_journal_up_to_a_deadline_in_two_seconds() {
+    let mut bed = Bed::new(SPEC.parse().unwrap(), Rules::ALL, 1);
+    bed.run.copy(bed.drive);
+    bed.until(|bed| bed.coming_flush().is_some());
+    let now = bed.run.now();
+    let at = bed.run.array.deadline().expect("the wait has a limit");
+    assert!(now < at && at <= now + Nanos::from_secs(2), "{at:?} at {now:?}");
+    bed.run.wait(Nanos::from_secs(3));
+    let at = bed.run.array.deadline();
+    assert!(at.is_none_or(|at| at > bed.run.now()), "{at:?}: it waits for the flush");
+}
+
+/// The host releases the drive only then.
+#[test]
+fn command_of_a_new_drive_is_dismissed_with_it_and_known_until_its_end() {
+    let mut bed = Bed::new(SPEC.parse().unwrap(), Rules::ALL, 1);
+    bed.run.copy(bed.drive);
+    bed.until(|bed| bed.coming_write().is_some());
+    let at = bed.coming_write().unwrap();
+    let sub = bed.run.inside[at].sub;
+    let known = |bed: &Bed| {
+        let array = &bed.run.array;
+        [array.is_coming(sub), array.is_dismissed(sub), array.has_dismissed()]
+    };
+    assert_eq!(known(&bed), [true, false, false]);
+    bed.run.array.handle_copy_failed(bed.run.now());
+    assert_eq!(known(&bed), [true, true, true]);
+    bed.run.finish(at);
+    assert!(!known(&bed)[1]);
+    bed.run.run_until_quiet();
+    assert_eq!(known(&bed), [false, false, false]);
+}

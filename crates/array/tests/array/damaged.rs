@@ -3,12 +3,12 @@
 use levelhead_array::damaged::{DAMAGED_PLACE, ListCopy};
 use levelhead_array::missed::Page;
 use levelhead_array::quorum::quorum;
-use levelhead_array::superblock::Uuid;
-use levelhead_array::{ArrayEvent, Books, Cell, NewMember, Policy, Settings, Submit};
+use levelhead_array::superblock::{Superblock, Uuid};
+use levelhead_array::{ArrayEvent, Books, Budget, Cell, NewMember, Policy, Settings, Submit};
 use levelhead_block::{BlockDevice, Memory, Outcome};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, Sectors};
 
-use crate::books::{LARGE, PATIENCE, found, journaled, only, started, started_on};
+use crate::books::{LARGE, PATIENCE, found, journaled, only, started, started_on, started_with};
 use crate::runtime::{Runtime, extent, settings};
 
 /// Where the damaged sector lies.
@@ -321,6 +321,67 @@ fn new_drive_counts_although_one_that_is_needed_never_stores_the_list() {
         let mut next = start_over(&run, &left);
         assert_eq!(read(&mut next, 3, extent(at, 1)), [], "without drive {lost}");
     }
+}
+
+/// RB5: otherwise the list would be lost with as many other drives as the layout survives.
+#[test]
+fn new_drive_does_not_count_before_it_has_the_list() {
+    let mut run = with_damage();
+    run.lose(DriveIdx::new(3));
+    run.run_until_quiet();
+    replace(&mut run, 3);
+    let held = only(3);
+    let is_held =
+        |run: &Runtime, submit: &Submit| is_list(run, submit) && held.contains(submit.drive);
+    for _ in 0..1_000 {
+        match run.inside.iter().position(|submit| !is_held(&run, submit)) {
+            Some(at) => run.finish(at),
+            None => run.wait(Nanos::from_millis(50)),
+        }
+    }
+    assert!(run.inside.iter().any(|submit| is_held(&run, submit)));
+    assert_eq!(run.array.lost(), held);
+    run.run_for(Nanos::from_secs(60));
+    assert_eq!(run.array.lost(), DriveSet::EMPTY);
+}
+
+/// RB2: a start after a crash goes on from the mark, and would not list the sector.
+#[test]
+fn mark_does_not_pass_a_damaged_sector_before_the_list_has_it() {
+    let budget = Budget { step: Sectors::new(1), mark: Nanos::ZERO, ..Budget::DEFAULT };
+    let mut run = started_with("raid5:3+1,chunk=4KiB", Some(budget));
+    write(&mut run, 1, extent(0, 1));
+    run.lose(DriveIdx::new(3));
+    run.run_until_quiet();
+    let lba = run.array.area().on_drive(Extent { lba: Lba::new(5), ..extent(0, 1) }).lba;
+    run.bad.insert((BROKEN.drive, lba));
+    replace(&mut run, 3);
+    for _ in 0..2_000 {
+        match run.inside.iter().position(|submit| !is_list(&run, submit)) {
+            Some(at) => run.finish(at),
+            None => run.wait(Nanos::from_millis(50)),
+        }
+    }
+    let rebuild = run.array.rebuild().unwrap();
+    assert!(rebuild.front > 5 && rebuild.mark <= 5, "{rebuild:?}");
+    run.run_for(Nanos::from_secs(60));
+    assert_eq!(run.array.lost(), DriveSet::EMPTY);
+}
+
+/// By the place that the superblock names, and the member.
+#[test]
+fn lost_drive_is_known_by_its_superblock_and_no_other_is() {
+    let mut run = journaled("raid6:2+2,chunk=4KiB", LARGE);
+    write(&mut run, 1, extent(0, 1));
+    let word = |run: &Runtime, drive: usize| {
+        Superblock::decode(run.drives[drive].bytes(extent(0, 1))).unwrap()
+    };
+    let [lost, other] = [3, 2].map(DriveIdx::new);
+    assert!(!run.array.knows(lost, &word(&run, 3)), "it is there");
+    run.lose(lost);
+    write(&mut run, 2, extent(0, 4));
+    assert!(run.array.knows(lost, &word(&run, 3)));
+    assert!(!run.array.knows(lost, &word(&run, 2)) && !run.array.knows(other, &word(&run, 3)));
 }
 
 /// The sectors of a drive's maps that hold a page.

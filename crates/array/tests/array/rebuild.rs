@@ -4,7 +4,7 @@ use levelhead_array::{
     ArrayEvent, Blame, Budget, JournalSettings, Left, NotReplaced, Policy, ScrubState, Settings,
     Spec, Submit,
 };
-use levelhead_block::{Memory, Outcome, SectorSet};
+use levelhead_block::{Command, Memory, Outcome, SectorSet};
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, SECTOR_SIZE, Sectors};
 
@@ -305,6 +305,74 @@ fn only_the_place_of_a_lost_drive_takes_a_new_one() {
     assert_eq!(run.array.may_replace(second), Ok(()));
     run.lose(DriveIdx::new(2));
     assert_eq!(run.array.may_replace(second), Err(NotReplaced::Failed));
+    // Neither during a recovery nor while the array ends.
+    let plain = journaled(settings(spec, 10, Policy::Normal, DriveSet::EMPTY));
+    let journal = plain.journal.clone();
+    let journal = journal.map(|known| JournalSettings { left: Left::CutOff, ..known });
+    let mut run = Runtime::new(&Settings { journal, ..plain }, 1);
+    assert_eq!(run.array.may_copy(second), Err(NotReplaced::Recovering));
+    run.lose(first);
+    assert_eq!(run.array.may_replace(first), Err(NotReplaced::Recovering));
+    run.run_for(Nanos::from_secs(60));
+    assert_eq!(run.array.may_replace(first), Ok(()));
+    run.stop();
+    assert_eq!(run.array.may_replace(first), Err(NotReplaced::Ending));
+    let none = settings("raid0:3,chunk=8KiB".parse().unwrap(), 9, Policy::Normal, DriveSet::EMPTY);
+    assert_eq!(Runtime::new(&none, 1).array.may_replace(first), Err(NotReplaced::NotRedundant));
+}
+
+/// Whether a command writes to one of these stripes' places, where a stripe has a sector of every drive.
+fn is_of(submit: &Submit, stripes: std::ops::Range<u64>) -> bool {
+    let is_there = |extent: Extent| extent.iter().any(|lba| stripes.contains(&lba.get()));
+    submit.command.is_write() && submit.command.extent().is_some_and(is_there)
+}
+
+/// 40 stripes with a sector of every drive, and a journal. Drive 1 is lost; the rebuild of another one is recorded this often.
+fn filled_step_by_step(mark: Nanos) -> Runtime {
+    let spec: Spec = "raid5:2+1,chunk=4KiB".parse().unwrap();
+    let plain = journaled(settings(spec, 40, Policy::Normal, DriveSet::EMPTY));
+    let budget = Budget { step: Sectors::new(1), mark, ..Budget::DEFAULT };
+    let mut run = Runtime::new(&Settings { background: Some(budget), ..plain }, 1);
+    run.lose(DriveIdx::new(1));
+    run
+}
+
+/// RB2.
+#[test]
+fn mark_waits_for_the_end_of_the_last_write_from_before_it() {
+    let mut run = filled_step_by_step(Nanos::ZERO);
+    run.write(1, extent(78, 1), &[1; SECTOR_SIZE]);
+    run.replace(DriveIdx::new(1));
+    run.run_but_for(|submit| is_of(submit, 39..40), Nanos::from_secs(20));
+    assert!(run.take(1).is_some(), "it was answered, and is not in its place");
+    let rebuild = run.array.rebuild().unwrap();
+    assert_eq!((rebuild.front, rebuild.mark), (39, 0));
+    run.run_for(Nanos::from_secs(60));
+    assert!(run.array.lost().is_empty());
+}
+
+/// RB5, of a write that began after the last mark was begun, when the drive's ring did not count yet.
+#[test]
+fn drive_does_not_count_before_what_began_without_it_is_over() {
+    let mut run = filled_step_by_step(Budget::DEFAULT.mark);
+    let drive = DriveIdx::new(1);
+    run.replace(drive);
+    let is_flush = |submit: &Submit| submit.drive == drive && submit.command == Command::Flush;
+    let is_last = |run: &Runtime| run.array.rebuild().is_some_and(|rebuild| rebuild.front == 40);
+    while !is_last(&run) || !run.inside.iter().any(is_flush) {
+        let at = run.inside.iter().position(|submit| !is_last(&run) || !is_flush(submit));
+        match at {
+            Some(at) => run.finish(at),
+            None => run.wait(Nanos::from_millis(5)),
+        }
+    }
+    run.write(1, extent(10, 1), &[1; SECTOR_SIZE]);
+    run.run_but_for(|submit| is_flush(submit) || is_of(submit, 5..6), Nanos::from_secs(1));
+    assert!(run.take(1).is_some(), "it was answered, and is not in its place");
+    run.run_but_for(|submit| is_of(submit, 5..6), Nanos::from_secs(20));
+    assert!(run.array.lost().contains(drive));
+    run.run_for(Nanos::from_secs(60));
+    assert!(run.array.lost().is_empty());
 }
 
 /// What was inside the old drive is not held against the new one, however it ends.
