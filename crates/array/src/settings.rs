@@ -120,3 +120,35 @@ impl Content {
         }
     }
 }
+
+#[cfg(test)]
+impl Settings {
+    /// An array of eight stripes with a journal behind its data and without books.
+    pub(crate) fn of_test(spec: Spec) -> Self {
+        let size = spec.chunk() * 8;
+        let piece = Extent::new(levelhead_units::Lba::ZERO + size, Sectors::new(64));
+        let journal = JournalSettings {
+            pieces: vec![piece],
+            floor: 1,
+            left: Left::Drained,
+            intents_from: NonZeroU32::new(2),
+            region_min: JournalSettings::REGION_MIN,
+            rules: Rules::ALL,
+        };
+        Self {
+            spec,
+            area: Area::plain(Extent::new(levelhead_units::Lba::ZERO, size)),
+            policy: Policy::Normal,
+            window: 3,
+            order: HostOrder::Elevator,
+            content: Content::Carried,
+            synced: u64::MAX,
+            lost: DriveSet::EMPTY,
+            books: None,
+            journal: Some(journal),
+            patience: None,
+            background: None,
+            verify: None,
+        }
+    }
+}

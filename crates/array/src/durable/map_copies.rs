@@ -253,3 +253,6 @@ impl Array {
         self.core.missed.drives()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -307,6 +307,23 @@ mod tests {
         assert_eq!(Apart::of(&spec, Apart::MEMBER_MIN - Sectors::new(1)), None);
     }
 
+    /// Two marks, and twice a header with the sectors of a codeword: of one drive, or of all where they lie on the same ring.
+    #[test]
+    fn a_piece_takes_codewords_if_it_has_room_for_the_records_of_two() {
+        for (text, journals, least) in [
+            ("raid5:5+1,chunk=64KiB", 0, 6),
+            ("eraid:5+1,e=2,chunk=8KiB", 0, 8),
+            ("eraid:5+1,e=4,chunk=16KiB", 0, 12),
+            ("raid5:5+1,chunk=64KiB", 2, 26),
+            ("eraid:5+1,e=4,chunk=16KiB", 2, 62),
+        ] {
+            let spec: Spec = text.parse().unwrap();
+            let spec = if journals > 0 { spec.with_journals(journals).unwrap() } else { spec };
+            let takes = [least - 1, least].map(|piece| takes_codewords(Sectors::new(piece), &spec));
+            assert_eq!(takes, [false, true], "{text}, {journals} drives with the journal");
+        }
+    }
+
     #[test]
     fn members_of_every_size_are_divided_without_overlap() {
         let least = Division::member_min(&spec()).get();

@@ -190,3 +190,30 @@ impl Journal {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use levelhead_stats::Streams;
+
+    use super::*;
+    use crate::journal::transaction::tests::{cell, payload};
+    use crate::settings::Settings;
+
+    /// J9: what drives miss of the intent they miss of these.
+    #[test]
+    fn what_stands_for_an_intent_waits_for_the_same_maps_and_does_without_the_same_drives() {
+        let settings = Settings::of_test("raid5:3+1,chunk=4KiB".parse().unwrap());
+        let core = Core::new(&settings, Streams::new(1));
+        let mut journal = Journal::new(&settings).unwrap();
+        let gone = DriveSet::EMPTY.with(DriveIdx::new(3));
+        let plain = payload(&[cell(0, 0), cell(1, 0), cell(2, 0), cell(0, 1)], &[]);
+        let intent = Transaction { missed: 9, gone, manner: Manner::Intent, ..plain };
+        journal.open.insert(4, intent);
+        let parts = journal.parts(&core, 4);
+        let cells: Vec<usize> = parts.iter().map(|part| part.cells.len()).collect();
+        assert_eq!(cells, [4]);
+        let Transaction { missed, gone: without, instead_of, manner, .. } = parts[0];
+        assert_eq!((missed, without, instead_of), (9, gone, Some(4)));
+        assert_eq!(manner, Manner::Payload);
+    }
+}

@@ -50,3 +50,27 @@ impl AtRisk {
         std::mem::take(&mut self.has_changed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flush_waits_for_the_last_that_there_is_and_all_before_it() {
+        let mut at_risk = AtRisk::default();
+        assert_eq!((at_risk.wait(), at_risk.is_awaited()), (None, false));
+        [3, 5].into_iter().for_each(|id| at_risk.begin(id));
+        assert_eq!((at_risk.wait(), at_risk.is_awaited()), (Some(5), true));
+        at_risk.begin(9);
+        assert_eq!([2, 3, 9].map(|awaited| at_risk.holds_up_to(awaited)), [false, true, true]);
+        at_risk.end(4);
+        assert!(!at_risk.take_changed(), "it was not at risk");
+        at_risk.end(5);
+        assert!(at_risk.is_awaited() && at_risk.take_changed() && !at_risk.take_changed());
+        at_risk.end(3);
+        assert!(!at_risk.is_awaited(), "the last one came later");
+        assert!(at_risk.take_changed());
+        at_risk.fail();
+        assert!(at_risk.take_changed() && !at_risk.holds_up_to(9));
+    }
+}

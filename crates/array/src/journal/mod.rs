@@ -646,6 +646,9 @@ impl Journal {
     }
 }
 
+#[cfg(test)]
+mod tests;
+
 /// Takes what a transaction has given off the list of damaged sectors; returns whether some of it was there (J10).
 fn take_off_list(core: &mut Core, transaction: &Transaction) -> bool {
     if core.damaged.list().is_empty() {

@@ -56,3 +56,29 @@ impl Journal {
         core.verify.records.set_on_rings(drive, extent, cells.iter().map(on_ring));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::transaction::tests::{cell, payload};
+
+    /// A drive's sectors lie behind the header in their order, with those that no drive takes among them.
+    #[test]
+    fn a_sector_is_on_a_ring_behind_the_others_that_its_drive_was_given() {
+        let cells = [cell(0, 4), cell(0, 9), cell(1, 4), cell(1, 5), cell(1, 9)];
+        let mut transaction = payload(&cells, &[cell(1, 7)]);
+        for (ring, subject, place) in [(0, 0, 100), (1, 1, 200), (2, 1, 300)] {
+            let [ring, subject] = [ring, subject].map(DriveIdx::new);
+            let (place, sectors) = (Lba::new(place), transaction.record_sectors(subject));
+            transaction.note_durable(&Entry { id: 1, ring, subject, place, sectors });
+        }
+        let at =
+            |ring: u8, lba: u64| Some(RingSector { ring: DriveIdx::new(ring), lba: Lba::new(lba) });
+        let on_ring = |cell: Cell| transaction.on_ring(cell);
+        assert_eq!([4, 9].map(|lba| on_ring(cell(0, lba))), [at(0, 101), at(0, 102)]);
+        // Another ring than the drive's own, which may be what is in doubt.
+        assert_eq!(on_ring(cell(1, 4)), at(2, 301));
+        assert_eq!([5, 9].map(|lba| on_ring(cell(1, lba))), [at(2, 302), at(2, 304)]);
+        assert_eq!(on_ring(cell(2, 4)), None);
+    }
+}

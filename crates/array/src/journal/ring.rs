@@ -427,11 +427,58 @@ mod tests {
     use super::*;
     use crate::durable::superblock::Uuid;
 
+    /// In pieces with room for this many sectors of records, from sectors 100 and 1,000 on.
+    fn ring(sectors: u64) -> Ring {
+        let name = RingName { array: Uuid::default(), member: Uuid::default() };
+        let piece = |lba| Extent::new(Lba::new(lba), Sectors::new(MARKS + sectors));
+        Ring::new(DriveIdx::new(0), name, &[piece(100), piece(1_000)], Rules::ALL)
+    }
+
+    #[test]
+    fn a_record_may_fill_a_stretch_to_its_end_and_takes_half_of_a_piece_at_most() {
+        for (piece, most) in [(2, 2), (3, 2), (40, 20), (512, 256), (600, 256)] {
+            assert_eq!(ring(piece).record_max(), Sectors::new(most), "{piece}");
+        }
+        let mut ring = ring(40);
+        let [first, second] = [100, 1_000].map(|lba| Lba::new(lba + MARKS));
+        assert_eq!(ring.room(Sectors::new(40), Lba::new(1_000)), Some(second));
+        assert_eq!(ring.room(Sectors::new(41), Lba::ZERO), None);
+        // What is left has room for 30 sectors and for 5.
+        ring.reserve(first, Sectors::new(10), 1);
+        ring.reserve(second, Sectors::new(35), 2);
+        let tightest = |sectors| ring.tightest(Sectors::new(sectors));
+        assert_eq!(tightest(5), Some(second + Sectors::new(35)));
+        assert_eq!(tightest(6), Some(first + Sectors::new(10)));
+        assert_eq!((tightest(30).is_some(), tightest(31)), (true, None));
+    }
+
+    #[test]
+    fn an_append_has_records_side_by_side_up_to_the_most_that_one_has() {
+        let mut ring = ring(1_000);
+        for id in 1..=3 {
+            let (sectors, drive) = (Sectors::new(100), ring.drive);
+            let place = ring.room(sectors, Lba::ZERO).expect("there is room");
+            ring.enter(Instant::ZERO, Entry { id, ring: drive, subject: drive, place, sectors });
+        }
+        let mut ids = || ring.take_append().iter().map(|entry| entry.id).collect::<Vec<u64>>();
+        assert_eq!([ids(), ids(), ids()], [vec![1, 2], vec![3], vec![]]);
+    }
+
+    #[test]
+    fn a_ring_is_spent_when_nothing_of_it_comes_free_any_more() {
+        let mut ring = ring(40);
+        assert!(ring.is_spent(1), "nothing is on it");
+        ring.reserve(Lba::new(110), Sectors::new(2), 5);
+        assert_eq!([5, 6].map(|next| ring.is_spent(next)), [true, false]);
+        ring.latest = Some(Lba::new(110));
+        assert!(ring.is_spent(6), "it is the record that says most");
+        ring.reserve(Lba::new(120), Sectors::new(2), 4);
+        assert_eq!([4, 5].map(|next| ring.is_spent(next)), [true, false]);
+    }
+
     #[test]
     fn a_ring_is_clogged_when_more_than_an_eighth_of_it_is_over() {
-        let name = RingName { array: Uuid::default(), member: Uuid::default() };
-        let piece = |lba| Extent::new(Lba::new(lba), Sectors::new(MARKS + 40));
-        let mut ring = Ring::new(DriveIdx::new(0), name, &[piece(100), piece(1_000)], Rules::ALL);
+        let mut ring = ring(40);
         for id in 1..=7 {
             let place = ring.room(Sectors::new(2), Lba::ZERO).expect("there is room");
             ring.reserve(place, Sectors::new(2), id);

@@ -246,3 +246,43 @@ impl Size {
         is_room && Record::has_room(self.runs + most as usize, self.sectors)
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use levelhead_block::Place;
+    use levelhead_units::Lba;
+
+    use super::*;
+    use crate::journal::contents::Coverage;
+
+    pub(crate) fn cell(drive: u8, lba: u64) -> Cell {
+        Cell { drive: DriveIdx::new(drive), lba: Lba::new(lba) }
+    }
+
+    /// A transaction that gives these sectors, and names those that no drive takes.
+    pub(crate) fn payload(cells: &[Cell], absent: &[Cell]) -> Transaction {
+        let stored = |cells: &[Cell]| -> Vec<Stored> {
+            let place = Place { buf: BufId::Own(1), sector: 0 };
+            cells.iter().map(|&cell| Stored { cell, place }).collect()
+        };
+        let row = Row { stripe: 0, row: 0 };
+        let (cells, absent) = (stored(cells), stored(absent));
+        let changed = Changed { row, coverage: Coverage::Part, cells, absent };
+        Transaction::new(1, Instant::ZERO, Manner::Payload, vec![changed])
+    }
+
+    #[test]
+    fn runs_are_neighbours_of_one_drive_that_are_in_the_record_or_are_not() {
+        let transaction =
+            payload(&[cell(0, 5), cell(0, 6), cell(0, 8), cell(1, 9)], &[cell(1, 10)]);
+        let runs = |subject: Option<u8>| -> Vec<(usize, u64, u64, bool)> {
+            let runs = transaction.runs(subject.map(DriveIdx::new)).into_iter();
+            runs.map(|ChangedRun { drive, extent, is_here }| {
+                (drive.as_usize(), extent.lba.get(), extent.sectors.get(), is_here)
+            })
+            .collect()
+        };
+        assert_eq!(runs(None), [(0, 5, 2, false), (0, 8, 1, false), (1, 9, 2, false)]);
+        assert_eq!(runs(Some(1)), [(0, 5, 2, false), (0, 8, 1, false), (1, 9, 2, true)]);
+    }
+}

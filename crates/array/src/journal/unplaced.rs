@@ -127,3 +127,35 @@ impl Backlog {
         self.cells.range(from..).chain(self.cells.range(..from)).filter_map(newest)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use levelhead_block::BufId;
+
+    use super::*;
+
+    /// U1, U2, and what is counted of them.
+    #[test]
+    fn a_version_leaves_with_all_before_it_and_is_counted_until_then() {
+        let drive = DriveIdx::new(1);
+        let mut unplaced = Unplaced::new(2);
+        let cell = |lba| Cell { drive, lba: Lba::new(lba) };
+        let place = |id| Place { buf: BufId::Own(id), sector: 0 };
+        let counted = |unplaced: &Unplaced| {
+            let backlog = unplaced.of(drive);
+            (unplaced.is_empty(), unplaced.len(), backlog.sectors(), backlog.len())
+        };
+        assert_eq!(counted(&unplaced), (true, 0, 0, 0));
+        for (lba, id) in [(7, 1), (7, 3), (8, 4), (7, 5)] {
+            unplaced.insert(cell(lba), Version { id, place: place(id) });
+        }
+        assert_eq!(counted(&unplaced), (false, 2, 2, 4));
+        let taken: Vec<u64> = unplaced.take(cell(7), 3).iter().map(|version| version.id).collect();
+        assert_eq!((taken, counted(&unplaced)), (vec![1, 3], (false, 2, 2, 2)));
+        assert_eq!((unplaced.find(cell(7)), unplaced.find(cell(9))), (Some(place(5)), None));
+        let older: Vec<Lba> = unplaced.of(drive).older_than(5).collect();
+        assert_eq!(older, [Lba::new(8)]);
+        assert_eq!(unplaced.take(cell(7), 9).len(), 1);
+        assert_eq!((unplaced.take_all(drive).len(), counted(&unplaced)), (1, (true, 0, 0, 0)));
+    }
+}

@@ -5,8 +5,8 @@ use levelhead_array::quorum::{Copy, Found, quorum};
 use levelhead_array::reserve::Division;
 use levelhead_array::superblock::{Book, Forced, Kept, Logs, Own, State, Superblock, Uuid};
 use levelhead_array::{
-    ArrayEvent, Blame, Books, Budget, Ending, JournalSettings, Patience, Policy, ScrubState,
-    Settings, Spec, Submit, VerifySettings, Wishes,
+    ArrayEvent, Blame, Books, Budget, Ending, JournalSettings, NewMember, Patience, Policy,
+    ScrubState, Settings, Spec, Submit, VerifySettings, Wishes,
 };
 use levelhead_block::{BlockDevice, Command, Outcome};
 use levelhead_units::{DriveIdx, DriveSet, Nanos, Sectors};
@@ -353,6 +353,75 @@ fn drive_that_was_left_out_is_missing_once_something_is_written() {
     let expected = Membership::Missing { since: 1 };
     assert_eq!(says(&run, 0).members[2].membership, expected);
     assert_eq!(run.array.members().unwrap()[2].membership, expected);
+}
+
+#[test]
+fn what_an_array_and_its_members_say_of_themselves_can_be_asked() {
+    let run = started(SPEC, true, only(0));
+    assert_eq!(run.array.uuid(), Some(Uuid([1; 16])));
+    for like in 0..4 {
+        let own = run.array.own_of_a_member(DriveIdx::new(like)).unwrap();
+        assert_eq!((own.drive, own.size), (DriveIdx::new(1), SIZE), "like drive {like}");
+    }
+    let plain = settings(SPEC.parse().unwrap(), 4, Policy::Normal, DriveSet::EMPTY);
+    let plain = Runtime::new(&plain, 1);
+    assert_eq!((plain.array.uuid(), plain.array.own_of_a_member(DriveIdx::new(0))), (None, None));
+}
+
+/// G5: a crash later on finds that redundancy was valid once.
+#[test]
+fn redundancy_that_was_made_valid_is_recorded_while_the_array_is_open() {
+    let mut run = started(SPEC, false, DriveSet::EMPTY);
+    run.write(1, extent(0, 1), &[7; 4096]);
+    run.run_until_quiet();
+    while run.array.synced() < run.array.layout().stripes() {
+        run.resync();
+        run.run_until_quiet();
+    }
+    let Book { state, synced, synced_last, .. } = says(&run, 0);
+    let stripes = run.array.layout().stripes();
+    assert_eq!((state, synced, synced_last), (State::Dirty, 0, stripes));
+    assert_eq!(run.array.synced_recorded(), stripes);
+}
+
+/// G6: what is in the journal comes to its place before anything says clean.
+#[test]
+fn stop_says_clean_once_the_last_place_is_written() {
+    let mut run = journaled(SPEC, LARGE);
+    let place = run.array.area().on_drive(extent(0, 1)).lba;
+    let of_place = |submit: &Submit| {
+        let command = submit.command;
+        command.is_write() && command.extent().is_some_and(|extent| extent.contains(place))
+    };
+    run.write(1, extent(0, 1), &[7; 4096]);
+    run.run_but_for(of_place, Nanos::from_secs(1));
+    assert!(run.take(1).unwrap().0.outcome.is_good());
+    run.stop();
+    run.run_but_for(of_place, Nanos::from_secs(1));
+    assert_eq!((run.ending, says(&run, 0).state), (None, State::Dirty));
+    assert_eq!(run.array.journal_status().unwrap().open, 1);
+    run.run_until_quiet();
+    assert_eq!((run.ending, says(&run, 0).state), (Some(Ending::Clean), State::Clean));
+}
+
+/// RB5: what names it and says that it is being filled is on every drive that answers.
+#[test]
+fn new_drive_does_not_count_before_the_others_have_the_entry_that_names_it() {
+    let mut run = whole(SPEC);
+    run.write(1, extent(0, 24), &[7; 24 * 4096]);
+    run.run_until_quiet();
+    let drive = DriveIdx::new(2);
+    run.lose(drive);
+    run.run_until_quiet();
+    let own = run.array.own(drive).cloned().unwrap();
+    let new = NewMember { uuid: Uuid([9; 16]), own };
+    run.array.handle_replaced(run.now(), drive, Some(new)).unwrap();
+    run.wait(Nanos::ZERO);
+    run.run_but_for(|submit| is_of_books(submit, 0), Nanos::from_secs(3));
+    let membership = |run: &Runtime| run.array.members().unwrap()[2].membership;
+    assert!(matches!(membership(&run), Membership::Filling { .. }) && run.array.lost() == only(2));
+    run.run_until_quiet();
+    assert_eq!((membership(&run), run.array.lost()), (Membership::Present, DriveSet::EMPTY));
 }
 
 /// G6: dirty once more, so that a copy of a member from before is two generations behind.

@@ -173,6 +173,35 @@ fn write_takes_a_sector_off_the_list_before_it_is_answered() {
     assert_eq!(next.take(6).unwrap().1.as_slice(), [4; 4096]);
 }
 
+/// J10: should the array be cut off before, the record says that redundancy counts the sector again.
+#[test]
+fn write_is_in_the_journal_until_the_list_is_safe_that_it_is_taken_off() {
+    let mut run = journaled("raid5:3+1,chunk=4KiB", LARGE);
+    write(&mut run, 1, extent(0, 24));
+    run.run_for(Nanos::from_secs(10));
+    run.lose(DriveIdx::new(3));
+    run.run_until_quiet();
+    let lba = run.array.area().on_drive(Extent { lba: BROKEN.lba, ..extent(0, 1) }).lba;
+    run.bad.insert((BROKEN.drive, lba));
+    replace(&mut run, 3);
+    run.run_for(Nanos::from_secs(60));
+    run.bad.clear();
+    let at = broken(&run);
+    assert_eq!(read(&mut run, 2, extent(at, 1)), [0]);
+    let list = LARGE.get() - 256..LARGE.get() - 1;
+    let of_list = |submit: &Submit| {
+        let place = submit.command.extent().map(|extent| extent.lba.get());
+        submit.command.is_write() && place.is_some_and(|lba| list.contains(&lba))
+    };
+    run.write(3, extent(at, 1), &[3; 4096]);
+    run.run_but_for(of_list, Nanos::from_secs(2));
+    let open = |run: &Runtime| run.array.journal_status().unwrap().open;
+    assert_eq!((run.take(3).is_none(), open(&run)), (true, 1));
+    run.run_for(Nanos::from_secs(2));
+    assert_eq!((damaged(&run.take(3).unwrap().0.outcome), open(&run)), (vec![], 0));
+    assert_eq!(read(&mut run, 4, extent(at, 1)), []);
+}
+
 /// Whether or not writes are read back: what relies on the list waits until a drive has it.
 #[test]
 fn list_that_is_not_there_is_written_again_and_costs_the_drive_in_the_end() {

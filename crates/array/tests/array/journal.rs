@@ -1,7 +1,7 @@
 //! Arrays with a journal that lose more drives than they survive: what was answered is still right where its drive is
 //! there, and nothing waits.
 
-use levelhead_array::{JournalSettings, Left, Patience, Policy, Settings, Spec, Submit};
+use levelhead_array::{Ending, JournalSettings, Left, Patience, Policy, Settings, Spec, Submit};
 use levelhead_block::{Command, Durability, Outcome};
 use levelhead_units::{DriveIdx, DriveSet, Nanos};
 
@@ -48,7 +48,8 @@ fn what_was_answered_and_is_not_in_place_is_read_after_the_array_has_failed() {
     assert!(answer.outcome.is_good() && bytes.as_slice().iter().all(|&byte| byte == 7));
     run.stop();
     run.run_until_quiet();
-    assert!(run.buffers.is_empty() && run.ending.is_some(), "{} left", run.buffers.len());
+    assert!(run.buffers.is_empty(), "{} left", run.buffers.len());
+    assert_eq!(run.ending, Some(Ending::Failed));
 }
 
 /// The last record of a write ends after the array has failed.
@@ -71,7 +72,10 @@ fn write_whose_records_end_after_the_array_has_failed_is_answered_once_as_failed
 /// What is in place may be anything.
 #[test]
 fn array_that_fails_while_it_recovers_gives_nothing() {
+    let is_recovering = |run: &Runtime| run.array.journal_status().unwrap().is_recovering;
+    assert!(!is_recovering(&array(Left::Drained)));
     let mut run = array(Left::CutOff);
+    assert!(is_recovering(&run));
     run.read(0, extent(0, 2));
     run.write(1, extent(0, 1), &[7; 4096]);
     assert!(run.take(0).is_none() && !run.inside.is_empty(), "it waits for the rings");
@@ -85,7 +89,7 @@ fn array_that_fails_while_it_recovers_gives_nothing() {
     }
     run.stop();
     run.run_until_quiet();
-    assert!(run.ending.is_some());
+    assert!(run.buffers.is_empty() && run.ending.is_some(), "{} left", run.buffers.len());
 }
 
 /// Whichever two drives hang, a write reads what it needs from the others, and their rings take its records.
@@ -189,6 +193,36 @@ fn announced_write_that_a_drive_keeps_is_logged_and_answered_without_it() {
     run.stop();
     run.run_until_quiet();
     assert!(run.buffers.is_empty() && run.ending.is_some(), "{} left", run.buffers.len());
+}
+
+/// Logging it would help nobody: its records need two rings, and only one drive is left that answers.
+#[test]
+fn announced_write_that_too_many_drives_keep_is_not_logged() {
+    let mut run = array(Left::Drained);
+    announce(&mut run);
+    let hung = [0, 1, 2].map(DriveIdx::new);
+    hung.into_iter().for_each(|drive| run.hang(drive));
+    run.run_for(Nanos::from_secs(2));
+    assert!(run.take(0).is_none());
+    assert_eq!(run.array.counters().journal_logged_again, 0);
+    hung.into_iter().for_each(|drive| run.answer_again(drive));
+    run.run_for(Nanos::from_secs(10));
+    assert!(run.take(0).expect("its drives answer again").0.outcome.is_good());
+}
+
+/// J7: where redundancy is valid no ring gets the record of another drive, up to the last stripe of which that is known.
+#[test]
+fn records_lie_on_their_own_rings_where_redundancy_is_valid() {
+    let spec: Spec = "raid5:3+1,chunk=4KiB".parse().unwrap();
+    let plain = settings(spec, 8, Policy::Normal, DriveSet::EMPTY);
+    let mut run = Runtime::new(&journaled(Settings { synced: 8, ..plain }), 1);
+    for lba in 0..24 {
+        run.write(lba, extent(lba, 1), &[7; 4096]);
+        run.run_for(Nanos::from_secs(1));
+        assert!(run.take(lba).unwrap().0.outcome.is_good());
+        let counters = run.array.counters();
+        assert_eq!((counters.journal_records, counters.journal_hints), (2 * (lba + 1), 0));
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What operators have said of the array's own work, over stops, cuts and starts.
 
 use levelhead_array::quorum::quorum;
-use levelhead_array::superblock::{Forced, State, Uuid};
+use levelhead_array::superblock::{Book, Forced, State, Uuid};
 use levelhead_array::{
     ArrayEvent, Blame, Books, Budget, Policy, RebuildWish, ScrubProgress, ScrubState, Settings,
     Submit, Wishes,
@@ -250,6 +250,21 @@ fn nothing_is_recorded_while_a_drive_is_merely_not_there() {
     run.write(1, extent(0, 1), &[1; 4096]);
     run.run_until_quiet();
     assert_eq!(says(&run, 0).wishes.rebuild, wish);
+}
+
+/// G9: what is said while an entry is under way is said by the one after it, however often it changes.
+#[test]
+fn wishes_that_come_while_one_is_recorded_take_one_entry_more() {
+    let mut run = whole(false);
+    let before = says(&run, 0).generation;
+    let wish = |rate| RebuildWish { rate_min: Some(Bytes::new(rate)), is_paused: false };
+    for rate in 1..6 {
+        run.array.handle_rebuild_wish(run.now(), wish(rate));
+        run.wait(Nanos::ZERO);
+    }
+    run.run_until_quiet();
+    let Book { generation, wishes, .. } = says(&run, 0);
+    assert_eq!((generation, wishes.rebuild), (before + 2, wish(5)));
 }
 
 #[test]

@@ -58,6 +58,11 @@ fn a_change_is_safe_when_its_page_is_and_a_map_is_kept_when_its_head_is_that_com
     missed.begin(&layout(), DRIVE, loss(7, u64::MAX));
     let first = missed.mark(DRIVE, 9);
     assert!(first > 0 && !missed.is_safe(first) && missed.is_safe(0));
+    assert_eq!(
+        missed.mark(DRIVE, 10),
+        first,
+        "a second write to the region waits for the same change"
+    );
     let pages = missed.pages();
     assert_eq!(pages.len(), 1, "no head yet");
     let later = missed.mark(DRIVE, 100);

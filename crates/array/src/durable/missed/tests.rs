@@ -82,6 +82,8 @@ fn regions_are_as_small_as_was_asked_for_and_no_more_than_there_is_room_for() {
     assert!(huge.regions <= REGIONS_MAX && huge.regions > REGIONS_MAX / 4, "{huge:?}");
     assert!(huge.is_of(1 << 40) && !huge.is_of((1 << 40) + (1 << huge.shift)));
     assert!(huge.pages() <= PAGES);
+    let full = key(REGIONS_MAX, 1);
+    assert_eq!((full.regions, full.is_of(REGIONS_MAX)), (REGIONS_MAX, true));
 }
 
 /// What a member has in the first of its slots: the head, and the first page of bits.

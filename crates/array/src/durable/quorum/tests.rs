@@ -5,7 +5,7 @@ use levelhead_units::Lba;
 use super::*;
 use crate::durable::books::Books;
 use crate::durable::membership::{Member, Why};
-use crate::durable::reserve::{Apart, Division};
+use crate::durable::reserve::{Apart, Division, Use};
 use crate::durable::superblock::{Forced, Kept, Logs};
 use crate::durable::wishes::Wishes;
 
@@ -142,6 +142,39 @@ fn drive_that_is_being_filled_is_found_and_counts_for_none() {
     let spec = filling.spec;
     let left = [all[0].clone(), all[2].clone()];
     assert_eq!(quorum(&left), Err(Refusal::TooFew { spec, absent }));
+}
+
+/// One of three drives may be lost, and the list with it that is on that one alone.
+#[test]
+fn a_list_that_was_found_is_safe_on_enough_drives_or_on_all_that_are_there() {
+    let all: Vec<Found> = (0..3).map(|drive| found(&book(), drive)).collect();
+    let with = |found: &[Found], generation: u64, newest: [Option<u64>; 3]| {
+        let mut books = Books::of(&quorum(found).unwrap(), Uuid([1; 16]));
+        let on = |generation| Newest { generation, slot: 0 };
+        let newest = newest.map(|newest| newest.map(on)).to_vec();
+        books.damaged = FoundDamaged { generation, newest, ..FoundDamaged::default() };
+        books
+    };
+    for (newest, is_safe) in [
+        ([Some(4), None, None], false),
+        ([Some(4), Some(3), Some(3)], false),
+        ([Some(4), Some(3), Some(4)], true),
+        ([Some(4); 3], true),
+    ] {
+        let books = with(&all, 4, newest);
+        assert_eq!((books.listed(), books.is_list_safe()), (Some(4), is_safe), "{newest:?}");
+    }
+    let books = with(&all, 0, [None; 3]);
+    assert_eq!((books.listed(), books.is_list_safe()), (Some(0), true), "there was none");
+    // One is absent, and the other two have it; then a drive without a place for one, and no others.
+    assert!(with(&all[..2], 4, [Some(4), Some(4), None]).is_list_safe());
+    let mut books = with(&all, 0, [None; 3]);
+    books
+        .owns
+        .iter_mut()
+        .flatten()
+        .for_each(|own| own.reserved.retain(|place| place.purpose != Use::Damaged));
+    assert_eq!(books.listed(), None);
 }
 
 #[test]

@@ -208,6 +208,36 @@ fn impossible_fields_are_refused_in_one_sentence() {
 }
 
 #[test]
+fn array_keeps_maps_with_a_journal_and_of_drives_that_are_not_present() {
+    let refused = |change: &dyn Fn(&mut Book)| {
+        let mut superblock = example();
+        change(&mut superblock.book);
+        Superblock::decode(&superblock.encode()).map(drop).map_err(|error| error.to_string())
+    };
+    let mapped = |at: usize| DriveSet::EMPTY.with(DriveIdx::from_usize(at));
+    assert_eq!(refused(&|book| book.missed = mapped(2)), Ok(()));
+    assert_eq!(refused(&|book| book.journal = None), Ok(()));
+    let cannot = |bits: u64| {
+        Err(format!("the superblock cannot have {bits} as its set of drives with a map"))
+    };
+    assert_eq!(refused(&|book| book.missed = mapped(1)), cannot(2));
+    let unjournaled = |book: &mut Book| (book.missed, book.journal) = (mapped(2), None);
+    assert_eq!(refused(&unjournaled), cannot(4));
+}
+
+#[test]
+fn a_book_is_on_enough_drives_when_no_loss_that_is_survived_takes_all_of_them() {
+    let on = |book: &Book, drives: &[usize]| {
+        book.is_on_enough(drives.iter().map(|&at| DriveIdx::from_usize(at)).collect())
+    };
+    let mut book = example().book;
+    assert!(on(&book, &[0]), "drive 2 is lost: all others are needed");
+    assert!(!on(&book, &[]));
+    book.members[2].membership = Membership::Present;
+    assert!(!on(&book, &[0]) && on(&book, &[0, 5]));
+}
+
+#[test]
 fn copies_of_one_pair_cannot_both_be_gone() {
     let spec: Spec = "raid10:4".parse().unwrap();
     let with = |gone: &[u8]| {
@@ -327,7 +357,9 @@ fn wishes_are_a_feature_that_is_there_then_and_only_then() {
 
 #[test]
 fn bytes_without_a_name_are_zero_unless_a_feature_says_otherwise() {
-    for offset in [at::END, at::MEMBERSHIPS - 1, at::RESERVED + 14, at::CHECKSUM - 1] {
+    let unnamed = [at::END, at::MEMBERSHIPS - 1, at::RESERVED + 14, at::CHECKSUM - 1];
+    // Where no feature says that there are wishes, they have no name either.
+    for offset in unnamed.into_iter().chain([at::WISHES]) {
         let expected = format!("byte {offset} of the superblock is not zero and means nothing");
         assert_eq!(sentence(offset, &[1]), expected);
         for feature in [at::COMPATIBLE, at::READ_ONLY] {

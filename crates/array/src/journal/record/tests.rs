@@ -126,7 +126,13 @@ fn record_is_found_at_its_own_place_and_nowhere_else() {
 
 #[test]
 fn header_has_room_for_what_it_says_it_has() {
-    let most = (0..).take_while(|&sectors| Record::has_room(1, sectors)).last().unwrap();
+    // 16 bytes a run and 4 a sector, of 3,964.
+    let full = [(0, 991), (1, 987), (2, 983), (247, 3)];
+    for (runs, sectors) in full {
+        let room = [sectors, sectors + 1].map(|sectors| Record::has_room(runs, sectors));
+        assert_eq!(room, [true, false], "{runs} runs, {sectors} sectors");
+    }
+    let (_, most) = full[1];
     let runs = vec![run(2, 0, most as u64, true)];
     let record = Record { runs, ..example() };
     let sums = vec![1; most];

@@ -260,3 +260,62 @@ impl Recovery {
 fn is_held(core: &Core, cell: Cell) -> bool {
     core.holds(cell.drive, core.layout.symbol(cell).0.stripe)
 }
+
+#[cfg(test)]
+mod tests {
+    use levelhead_stats::Streams;
+
+    use super::*;
+    use crate::journal::rules::Rules;
+    use crate::settings::Settings;
+
+    /// The judgement of a codeword, and the symbols that are written. `in_place` has a letter for each symbol: `o` is old, `n` is
+    /// new, `l` is on the list of damaged sectors, `-` is not given.
+    fn judged(spec: &str, in_place: &str) -> (Judgement, Vec<usize>) {
+        let settings = Settings::of_test(spec.parse().unwrap());
+        let mut core = Core::new(&settings, Streams::new(1));
+        let mut recovery = Recovery::new(1, Rules::ALL);
+        let row = Row { stripe: 0, row: 0 };
+        let mut intent = BTreeMap::new();
+        for (symbol, is) in in_place.chars().enumerate() {
+            let cell = core.layout.cell(row, symbol);
+            intent.insert(cell, 7);
+            let sum = match is {
+                'n' => Some(7),
+                'o' => Some(1),
+                'l' => Some(2),
+                _ => None,
+            };
+            recovery.announced.in_place.extend(sum.map(|sum| (cell, sum)));
+            if is == 'l' {
+                core.list_damaged(cell);
+            }
+        }
+        recovery.judge_row(&core, row, &BTreeMap::from([(3, intent)]))
+    }
+
+    #[test]
+    fn a_codeword_is_new_if_enough_is_and_else_what_it_holds_but_for_what_is_nowhere() {
+        let set = |symbols: &[usize]| symbols.iter().copied().collect::<SymbolSet>();
+        let whole = |symbols: &[usize]| Judgement::Whole(set(symbols));
+        let mixed = |symbols: &[usize]| Judgement::Mixed(set(symbols));
+        let damaged = |symbols: &[usize]| Judgement::Damaged(set(symbols));
+        let striped = "raid6:3+2,chunk=4KiB";
+        let mirror = "raid1:3,chunk=4KiB";
+        for (spec, in_place, judgement, written) in [
+            (striped, "nnnnn", whole(&[0, 1, 2, 3, 4]), vec![]),
+            (striped, "nnnoo", whole(&[0, 1, 2]), vec![3, 4]),
+            (striped, "nn-no", whole(&[0, 1, 3]), vec![2, 4]),
+            (striped, "nnooo", mixed(&[0, 1, 2]), vec![3, 4]),
+            (striped, "no-oo", damaged(&[2]), vec![3, 4]),
+            (striped, "nlooo", damaged(&[1]), vec![3, 4]),
+            (striped, "nlnno", whole(&[0, 2, 3]), vec![1, 4]),
+            (mirror, "ooo", mixed(&[0]), vec![1, 2]),
+            (mirror, "-oo", mixed(&[1]), vec![0, 2]),
+            (mirror, "-on", whole(&[2]), vec![0, 1]),
+            (mirror, "---", damaged(&[0]), vec![1, 2]),
+        ] {
+            assert_eq!(judged(spec, in_place), (judgement, written), "{spec}: {in_place}");
+        }
+    }
+}

@@ -62,3 +62,35 @@ fn sector_of(layout: &Layout, cell: Cell) -> Option<Lba> {
     let symbol = if layout.spec().is_mirror() { 0 } else { symbol };
     (symbol < layout.data_symbols()).then(|| layout.sector(row, symbol))
 }
+
+#[cfg(test)]
+mod tests {
+    use levelhead_stats::Streams;
+
+    use super::*;
+    use crate::journal::rules::Rules;
+    use crate::journal::verdict::Final;
+    use crate::settings::Settings;
+    use crate::shape::Row;
+
+    #[test]
+    fn what_nothing_gives_is_counted_told_as_clients_count_it_and_listed() {
+        let settings = Settings::of_test("raid5:3+1,chunk=4KiB".parse().unwrap());
+        let mut core = Core::new(&settings, Streams::new(1));
+        let mut recovery = Recovery::new(1, Rules::ALL);
+        let row = Row { stripe: 2, row: 0 };
+        // Two of its data symbols, and what is redundant.
+        for symbol in [0, 1, 3] {
+            let last = Final { id: 5, source: Source::Lost };
+            recovery.verdict.finals.insert(core.layout.cell(row, symbol), last);
+        }
+        recovery.tell(&mut core);
+        assert_eq!(core.counters.journal_unrecovered, 3);
+        let told = core.actions.iter().find_map(|action| match action {
+            Action::Event(Event::Array(ArrayEvent::Unrecovered { extent })) => Some(*extent),
+            _ => None,
+        });
+        assert_eq!(told, Some(Extent::new(core.layout.sector(row, 0), Sectors::new(2))));
+        assert_eq!(core.damaged.list().sectors(), Sectors::new(3));
+    }
+}
