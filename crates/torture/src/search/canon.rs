@@ -156,7 +156,8 @@ impl Reader<'_> {
         if self.is_at("(") && NAMES.contains(&word) {
             self.at += 1;
             let number = self.number();
-            let _ = write!(out, "({:x}", (self.meaning)(word, number));
+            self.at += 1; // Its closing bracket.
+            let _ = write!(out, "({:x})", (self.meaning)(word, number));
         }
     }
 
