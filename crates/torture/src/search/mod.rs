@@ -28,8 +28,7 @@
 //! - A lost drive may be shown after a power cut, or not. That it is dead before is the same as not being shown.
 //! - States are told apart by a hash of 128 bits of all that the array, the disks and the commands inside them hold, but for
 //!   numbers that only give names (of commands, buffers and requests) and for counters. Two states whose hashes are equal are
-//!   taken for one. That is not quite exact: which of two is seen first changes the number of states by one in a hundred,
-//!   and the number of images by none that was seen.
+//!   taken for one.
 
 mod bound;
 mod canon;

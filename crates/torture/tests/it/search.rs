@@ -17,7 +17,7 @@ fn bound(name: &str) -> Bound {
 /// search any more.
 #[test]
 fn no_order_and_no_power_cut_of_small_arrays_breaks_the_promise() {
-    let least = [("raid1-twice", 310, 520), ("raid1", 4_400, 2_600)];
+    let least = [("raid1-twice", 710, 520), ("raid1", 6_700, 2_600)];
     for (name, states_min, images_min) in least {
         let outcome = search(bound(name), HOUR, u64::MAX, 2);
         println!("{name}: {outcome}");
@@ -38,9 +38,8 @@ fn search_notices_rules_that_are_left_out() {
     }
 }
 
-/// States may be counted a few more or less, by which of two of one hash was seen first.
 #[test]
-fn same_images_are_seen_by_any_number_of_workers() {
+fn same_states_are_seen_by_any_number_of_workers() {
     let [one, two] = [1, 2].map(|workers| search(bound("raid1-twice"), HOUR, u64::MAX, workers));
-    assert_eq!((one.images, one.starts), (two.images, two.starts));
+    assert_eq!(one, two);
 }
