@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         eprintln!("crashes: expected [AIM] [FIRST] [COUNT]: all, or one of {known}; two numbers");
         return ExitCode::from(2);
     };
-    println!("crashes: commit {}, seeds {first} to {}", commit(), first + count - 1);
+    println!("crashes: commit {}, {count} seeds from {first} on", commit());
     let (mut broken, mut met) = (0_u64, Met::default());
     for (name, aim) in aims {
         let (begun, mut tally) = (Instant::now(), Tally::default());

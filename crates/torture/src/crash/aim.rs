@@ -85,8 +85,12 @@ pub struct Faults {
     pub land: u64,
     /// Of starts: a member is in an earlier state of its own.
     pub older: u64,
+    /// Of starts: some sectors of a member that the array keeps for itself are in an earlier state of their own.
+    pub older_sectors: u64,
     /// Of steps: a member goes back to an earlier state of its own.
     pub going_back: u64,
+    /// Of members that are missing at a start: a copy of another one is in the place.
+    pub twins: u64,
     /// Of crashes: one fault more than the layout survives: a drive less, or a sector that cannot be read.
     pub beyond: u64,
     /// Of lives: a second server serves the same members, as members on other machines may have one.
@@ -104,14 +108,16 @@ impl Faults {
         death: 0,
         land: 0,
         older: 0,
+        older_sectors: 0,
         going_back: 0,
+        twins: 0,
         second: 0,
         beyond: 0,
     };
 
     /// Whether one member has faults that are neither a loss nor an error.
     pub(super) fn has_remote(self) -> bool {
-        self.disconnect + self.death + self.older + self.going_back > 0
+        self.disconnect + self.death + self.older + self.older_sectors + self.going_back > 0
     }
 }
 
@@ -431,6 +437,18 @@ impl Aim {
         ..Self::LATE_WRITES
     };
 
+    /// Members with some sectors of rings, maps, lists and superblocks in an earlier state of their own at a start.
+    pub const OLDER_SECTORS: Self =
+        Self { faults: Faults { older_sectors: 2, ..Faults::NONE }, ..Self::OLDER };
+
+    /// Copies of members in the places of others.
+    pub const TWINS: Self = Self {
+        faults: Faults { twins: 2, ..Faults::NONE },
+        odds: Odds { without: 1, ..Self::QUIET },
+        writes: 6,
+        ..Self::DEFAULT
+    };
+
     /// Members that go back to an earlier state of their own while the array runs.
     pub const GOING_BACK: Self =
         Self { faults: Faults { going_back: 100, ..Faults::NONE }, ..Self::OLDER };
@@ -541,16 +559,17 @@ impl Aim {
     };
 
     /// Aims at faults that the array does not survive yet, and their names: tests assert that these are found.
-    pub const KNOWN: [(&'static str, Self); 5] = [
+    pub const KNOWN: [(&'static str, Self); 6] = [
         ("late-writes", Self::LATE_WRITES),
         ("older", Self::OLDER),
+        ("older-sectors", Self::OLDER_SECTORS),
         ("going-back", Self::GOING_BACK),
         ("two-servers", Self::TWO_SERVERS),
         ("beyond", Self::BEYOND),
     ];
 
     /// Each aim that the array must survive, and its name.
-    pub const ALL: [(&'static str, Self); 32] = [
+    pub const ALL: [(&'static str, Self); 33] = [
         ("short", Self::DEFAULT),
         ("long", Self::LONG),
         ("focused", Self::FOCUSED),
@@ -583,5 +602,6 @@ impl Aim {
         ("tight-fills", Self::TIGHT_FILLS),
         ("full", Self::FULL),
         ("stops", Self::STOPS),
+        ("twins", Self::TWINS),
     ];
 }

@@ -132,6 +132,11 @@ impl Disk {
         self.sector(lba)[..] != ZEROES
     }
 
+    /// Whether a sector is not as on another disk.
+    pub(crate) fn differs(&self, other: &Self, lba: Lba) -> bool {
+        self.sector(lba)[..] != other.sector(lba)[..]
+    }
+
     /// Cannot give a sector any more, until that is written.
     pub(crate) fn spoil(&mut self, lba: Lba) {
         self.bad.insert(lba);

@@ -92,6 +92,12 @@ impl Image {
         Some(drive)
     }
 
+    /// Some sectors that the array keeps for itself on a disk are in an earlier state of their own when it is started.
+    pub(crate) fn go_back_in_part(&mut self, rng: &mut Rng) -> bool {
+        let Some((drive, earlier)) = drawn(&mut self.earlier, rng) else { return false };
+        put_back_some(&mut self.disks[drive.as_usize()], &earlier, rng)
+    }
+
     /// The power fails: what was inside the disks is carried out in part, and what was in their caches may be gone.
     pub fn crash(&mut self, rng: &mut Rng) {
         for Torn { drive, extent, durability, bytes } in std::mem::take(&mut self.torn) {
@@ -125,6 +131,29 @@ impl Image {
     pub(crate) fn faults(&self) -> DriveSet {
         self.spoilt.or(with_bad_places(&self.disks))
     }
+}
+
+/// Some sectors that the array keeps for itself on a member are in an earlier state: that of `earlier`.
+fn put_back_some(disk: &mut Disk, earlier: &Disk, rng: &mut Rng) -> bool {
+    let sector = disk.read(Extent::new(Lba::ZERO, Sectors::new(1)));
+    let Ok(superblock) = Superblock::decode(&sector) else { return false };
+    let reserved = superblock.own.reserved.iter().flat_map(|reserved| reserved.extent.iter());
+    let changed: Vec<Lba> = reserved.filter(|&lba| disk.differs(earlier, lba)).collect();
+    let mut is_older = false;
+    for lba in changed {
+        if rng.below(2) == 0 {
+            let one = Extent::new(lba, Sectors::new(1));
+            disk.write_as(one, &earlier.read(one), Durability::Durable);
+            is_older = true;
+        }
+    }
+    is_older
+}
+
+/// Whether an array of all these is refused in which this one is a copy of another one.
+pub(crate) fn refuses_twin(disks: &[Disk], shown: DriveSet, drive: DriveIdx, of: DriveIdx) -> bool {
+    let found = shown.iter().map(|at| find(&disks[if at == drive { of } else { at }.as_usize()]));
+    quorum(&found.collect::<Vec<Found>>()).is_err()
 }
 
 /// One of the earlier states.

@@ -8,7 +8,7 @@ use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
 
 use super::aim::{Aim, Faults, Odds};
-use super::image::{Assembled, Image, assemble, is_refusal, journal_of, places_of};
+use super::image::{Assembled, Image, assemble, is_refusal, journal_of, places_of, refuses_twin};
 use super::machine::{Machine, Start, Trouble, Wrong};
 use super::make::{Made, Make};
 use super::met::Fault;
@@ -163,6 +163,7 @@ impl Run<'_> {
             let rng = &mut self.rng;
             let mut ended = Ok(());
             machine.beside(&mut second, |second| ended = second.run_until_answered(rng));
+            self.tally.met.add(&second.met);
             ended?;
         }
         machine.flush(); // What is read from now on outlasts a crash.
@@ -170,7 +171,9 @@ impl Run<'_> {
         if self.happens(self.odds().stop) {
             return self.stop(machine, depth);
         }
-        if machine.is_beyond { Ok(()) } else { machine.settle(&mut self.rng) }
+        let settled = if machine.is_beyond { Ok(()) } else { machine.settle(&mut self.rng) };
+        self.tally.met.add(&machine.met);
+        settled
     }
 
     /// The array is stopped in good order, with images of that too, and started again.
@@ -268,7 +271,7 @@ impl Run<'_> {
         if self.happens(faults.land) {
             self.tally.landed += u64::from(machine.land(&mut self.rng));
         }
-        if faults.older + faults.going_back > 0 && self.rng.below(20) == 0 {
+        if faults.older + faults.older_sectors + faults.going_back > 0 && self.rng.below(20) == 0 {
             self.remote.iter().for_each(|drive| machine.remember(drive));
         }
         if self.happens(faults.going_back) {
@@ -328,6 +331,9 @@ impl Run<'_> {
         if self.happens(self.faults().older) {
             self.tally.older += u64::from(image.go_back(&mut self.rng).is_some());
         }
+        if self.happens(self.faults().older_sectors) {
+            self.tally.older += u64::from(image.go_back_in_part(&mut self.rng));
+        }
         self.tally.images += 1;
         self.tally.doubtful += u64::from(image.doubts.is_some());
         let known = assemble(&image.disks, image.dead, image.lost)?;
@@ -383,6 +389,9 @@ impl Run<'_> {
                     return doubted();
                 }
                 break; // That all redundancy is valid is recorded on this disk alone.
+            }
+            if self.happens(self.faults().twins) {
+                self.show_twin(&image, hidden, drive)?;
             }
             (hidden, gone) = (hidden.with(drive), gone.with(drive));
             if self.rng.below(2) == 0 {
@@ -458,7 +467,24 @@ impl Run<'_> {
                 self.lose(&mut machine);
             }
         }
+        self.tally.met.add(&machine.met);
         machine.verify(&mut self.rng).map_err(|how| format!("with disks less, {how}"))
+    }
+
+    /// A copy of another member is in the place of one that is missing: the array must not be started with both.
+    fn show_twin(
+        &mut self,
+        image: &Image,
+        hidden: DriveSet,
+        drive: DriveIdx,
+    ) -> Result<(), String> {
+        let shown = DriveSet::first(self.spec.members() as u8).without(hidden);
+        let others: Vec<DriveIdx> = shown.iter().filter(|&other| other != drive).collect();
+        let of = others[self.rng.below(others.len() as u64) as usize];
+        self.tally.twins += 1;
+        let is_refused = refuses_twin(&image.disks, shown, drive, of);
+        let both = || format!("drive {of} and a copy of it in the place of {drive} were taken");
+        is_refused.then_some(()).ok_or_else(both)
     }
 
     /// One fault more than the layout survives. Returns the disks that are not shown to the array.

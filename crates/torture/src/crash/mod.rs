@@ -113,6 +113,8 @@ pub struct Tally {
     pub landed: u64,
     /// Members that were in an earlier state of their own.
     pub older: u64,
+    /// Copies of members in the places of others.
+    pub twins: u64,
     /// Images with more faults than the layout survives.
     pub beyond: u64,
     /// Those of them that were not started.

@@ -91,7 +91,7 @@ struct Reader<'a> {
     meaning: Meaning<'a>,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
     /// Copies up to the closing bracket of where it stands, or to the end.
     fn copy(&mut self, out: &mut String) {
         let mut entries: Vec<usize> = vec![out.len()];
@@ -121,15 +121,20 @@ impl Reader<'_> {
                     entries.push(out.len());
                 }
                 b'0'..=b'9' => {
-                    self.at -= 1;
+                    let begin = self.at - 1;
+                    self.at = begin;
                     match self.number() {
                         number if number >= NAME_FROM => out.push('#'),
-                        number => _ = write!(out, "{number}"),
+                        _ => out.push_str(self.read_since(begin)),
                     }
                 }
                 _ => out.push(byte as char),
             }
         }
+    }
+
+    fn read_since(&self, begin: usize) -> &'a str {
+        std::str::from_utf8(&self.text[begin..self.at]).expect("it is ASCII")
     }
 
     fn number(&mut self) -> u64 {
@@ -147,7 +152,7 @@ impl Reader<'_> {
         while self.peek().is_ascii_alphanumeric() || self.peek() == b'_' {
             self.at += 1;
         }
-        let word = std::str::from_utf8(&self.text[begin..self.at]).expect("it is ASCII");
+        let word = self.read_since(begin);
         if self.is_at(": ") && LEFT_OUT.contains(&word) {
             self.skip();
             return;

@@ -22,10 +22,13 @@
 //!
 //! - Reads of drives end before anything else does. They change nothing on the drives; that an answer of a read comes later
 //!   than the end of a write is left to the swarm.
+//! - Clients read only where nothing else is under way, and after every start. What follows a start then is one way of many:
+//!   everything is read, a drive after the other is lost; and the same once all drives are back that may be.
 //! - Time stands still but where nothing else can happen: then it goes on to what the array has planned next.
-//! - Once no power cut is left, commands end in the order in which they were sent.
 //! - Drives end what they were sent, and do what they say: errors, lies and torn sectors are left to the swarm.
-//! - A lost drive may be shown after a power cut, or not. That it is dead before is the same as not being shown.
+//! - A lost drive may be shown after a power cut, or not. That it is dead before is the same as not being shown. What is inside
+//!   it when it is lost is not written; what is in its cache stays there.
+//! - A drive that was replaced, and is shown once more after a power cut, has stored all that it was sent.
 //! - States are told apart by a hash of 128 bits of all that the array, the disks and the commands inside them hold, but for
 //!   numbers that only give names (of commands, buffers and requests) and for counters. Two states whose hashes are equal are
 //!   taken for one.
@@ -61,7 +64,7 @@ pub struct Outcome {
     pub images: u64,
     /// Starts from them, each without another set of drives.
     pub starts: u64,
-    /// Whether all there are were seen.
+    /// Whether all there are were seen, every image of every power cut among them.
     pub is_exhausted: bool,
     /// Power cuts of which not every image was taken, because there were too many.
     pub capped: u64,

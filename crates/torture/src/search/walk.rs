@@ -16,7 +16,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
 use super::{Bound, Broken, Left, Outcome, canon, cuts};
 use crate::crash::aim::Planted;
 use crate::crash::disk::Manners;
-use crate::crash::image::{Image, assemble, is_refusal};
+use crate::crash::image::{Image, assemble};
 use crate::crash::machine::{Machine, Start};
 use crate::crash::make::{Made, Make};
 use crate::crash::promise::Promise;
@@ -77,7 +77,7 @@ impl Search {
         let Bound { writes, is_announced, losses, returns, replacements, cuts, .. } = self.bound;
         let flushes = u8::from(is_announced && writes > 0);
         let left = Left { writes, flushes, losses, returns, replacements, cuts };
-        match self.start(self.made(), DriveSet::EMPTY) {
+        match self.start(self.made(), DriveSet::EMPTY, cuts) {
             Ok(machine) => self.push(State { machine, left, trace: Vec::new() }),
             Err(how) => self.lock().outcome.broken = Some(broken(how, &[])),
         }
@@ -89,7 +89,8 @@ impl Search {
             self.work();
         });
         let shared = self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let is_exhausted = shared.stack.is_empty() && shared.outcome.broken.is_none();
+        let Outcome { capped, ref broken, .. } = shared.outcome;
+        let is_exhausted = shared.stack.is_empty() && broken.is_none() && capped == 0;
         Outcome { is_exhausted, ..shared.outcome }
     }
 
@@ -140,11 +141,12 @@ impl Search {
             manners: Manners::Honest,
             listed: 0,
         };
-        let Made { disks, .. } = make.disks(&mut rng());
+        let Made { disks, .. } = make.disks(&mut rng(0));
         Image::new(disks, Promise::new(make.layout().size().get(), make.logs, true))
     }
 
-    fn start(&self, image: Image, hidden: DriveSet) -> Result<Machine, String> {
+    /// Starts the array when so many power cuts are left: each run has another name.
+    fn start(&self, image: Image, hidden: DriveSet, cuts: u8) -> Result<Machine, String> {
         let mut machine = Machine::start(Start {
             image,
             hidden,
@@ -157,9 +159,10 @@ impl Search {
             lies: 0,
             has_background: false,
             planted: Planted::None,
-            seed: 1,
+            seed: 1 + u64::from(cuts),
         })?;
         machine.end_harmless();
+        is_good(&mut machine)?;
         Ok(machine)
     }
 
@@ -176,7 +179,14 @@ impl Search {
 
     /// All that may happen to a state.
     fn leave(&self, state: &State) -> Result<(), Broken> {
-        if state.left.cuts > 0 {
+        let State { machine, left, trace } = state;
+        if machine.inside() == 0 && machine.outstanding() == 0 {
+            self.check(machine.clone(), trace.clone())?;
+        } else if machine.inside() == 0 && machine.array.deadline().is_none() {
+            let how = format!("{} requests are never answered", machine.outstanding());
+            return Err(broken(how, trace));
+        }
+        if left.cuts > 0 {
             self.cut(state)?;
         }
         for one in self.moves(state) {
@@ -188,7 +198,7 @@ impl Search {
             next.trace.push(in_words(&state.machine, one));
             self.carry_out(&mut next, one);
             next.machine.end_harmless();
-            next.machine.is_good().map_err(|how| broken(how, &next.trace))?;
+            is_good(&mut next.machine).map_err(|how| broken(how, &next.trace))?;
             self.push(next);
         }
         Ok(())
@@ -243,11 +253,11 @@ impl Search {
             }
             Move::Return(drive) => {
                 left.returns -= 1;
-                machine.bring_back(drive, &mut rng());
+                machine.bring_back(drive, &mut rng(left.cuts));
             }
             Move::Replace(drive) => {
                 left.replacements -= 1;
-                machine.replace(drive, &mut rng());
+                machine.replace(drive, &mut rng(left.cuts));
             }
             Move::Wait => machine.wait(),
         }
@@ -297,25 +307,36 @@ impl Search {
             trace.push(format!("a start without {missing:?}"));
             self.lock().outcome.starts += 1;
             let is_doubtful = |how: &str| how.starts_with("the array is in doubt");
-            let machine = match self.start(image.clone(), hidden) {
+            let machine = match self.start(image.clone(), hidden, left.cuts) {
                 Ok(machine) => machine,
                 // A loss that was not recorded leaves redundancy in doubt; the array says so.
                 Err(how) if is_doubtful(&how) && image.recorded == 0 => continue,
-                Err(how) if is_refusal(&how) && !self.spec.survives(hidden.or(gone)) => continue,
                 Err(how) => return Err(broken(how, &trace)),
             };
+            self.check(machine.clone(), trace.clone())?;
             if left.cuts > 0 {
                 self.push(State { machine, left, trace });
-            } else {
-                self.check(machine, trace)?;
             }
         }
         Ok(())
     }
 
-    /// Reads everything, loses all that the layout survives the loss of, and reads everything again.
+    /// Reads everything, loses all that the layout survives the loss of, and reads everything again; the same once every drive is
+    /// back that may be taken back.
     fn check(&self, mut machine: Machine, mut trace: Vec<String>) -> Result<(), Broken> {
-        machine.verify_in_order().map_err(|how| broken(how, &trace))?;
+        read_all(&mut machine, &trace)?;
+        self.lose_all(machine.clone(), trace.clone())?;
+        let mut is_back = false;
+        while let Some(drive) = machine.may_return().iter().next() {
+            is_back = true;
+            trace.push(format!("drive {drive} is back"));
+            machine.bring_back(drive, &mut rng(0));
+            read_all(&mut machine, &trace)?;
+        }
+        if is_back { self.lose_all(machine, trace) } else { Ok(()) }
+    }
+
+    fn lose_all(&self, mut machine: Machine, mut trace: Vec<String>) -> Result<(), Broken> {
         loop {
             let gone = machine.gone();
             let all = DriveSet::first(self.spec.members() as u8).without(gone);
@@ -324,8 +345,23 @@ impl Search {
             };
             trace.push(format!("drive {drive} is lost"));
             machine.lose(drive);
-            machine.verify_in_order().map_err(|how| broken(how, &trace))?;
+            read_all(&mut machine, &trace)?;
         }
+    }
+}
+
+/// Commands end in order until all that the array was doing is done, and everything is read.
+fn read_all(machine: &mut Machine, trace: &[String]) -> Result<(), Broken> {
+    let read = machine.verify_in_order().and_then(|()| is_good(machine));
+    read.map_err(|how| broken(how, trace))
+}
+
+/// Whether nothing was answered that must not be, and nothing was given up: the array survives all that happens to it here.
+fn is_good(machine: &mut Machine) -> Result<(), String> {
+    machine.is_good()?;
+    match machine.given_up {
+        0 => Ok(()),
+        sectors => Err(format!("{sectors} sectors were given up without need")),
     }
 }
 
@@ -345,7 +381,7 @@ fn broken(how: String, trace: &[String]) -> Broken {
     Broken { how, trace: trace.to_vec() }
 }
 
-/// Names of new members are drawn from it: they are the same in every state.
-fn rng() -> Rng {
-    Streams::new(1).stream("search")
+/// Names of new members are drawn from it: they are the same in every state with so many power cuts left.
+fn rng(cuts: u8) -> Rng {
+    Streams::new(1 + u64::from(cuts)).stream("search")
 }

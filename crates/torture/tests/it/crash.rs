@@ -20,7 +20,7 @@ fn swarm(first: u64, count: u64, aim: Aim) -> Tally {
 
 /// Seeds of each aim: more than 20,000 crash images together, in less than a minute of one core. Without
 /// optimization a tenth of them.
-const SEEDS: [(&str, u64); 32] = [
+const SEEDS: [(&str, u64); 33] = [
     ("short", 55),
     ("long", 60),
     ("focused", 30),
@@ -53,6 +53,7 @@ const SEEDS: [(&str, u64); 32] = [
     ("tight-fills", 10),
     ("full", 20),
     ("stops", 10),
+    ("twins", 10),
 ];
 
 #[test]

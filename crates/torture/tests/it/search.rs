@@ -13,25 +13,27 @@ fn bound(name: &str) -> Bound {
     bound
 }
 
-/// The least numbers of states and images of each are a tenth below those that were seen: a search that sees fewer does not
-/// search any more.
+/// The least numbers are a tenth below those that were seen: a search that sees fewer does not search any more.
 #[test]
-fn no_order_and_no_power_cut_of_small_arrays_breaks_the_promise() {
-    let least = [("raid1-twice", 710, 520), ("raid1", 6_700, 2_600)];
-    for (name, states_min, images_min) in least {
-        let outcome = search(bound(name), HOUR, u64::MAX, 2);
-        println!("{name}: {outcome}");
-        assert_eq!(outcome.broken, None);
-        assert!(outcome.is_exhausted && outcome.capped == 0, "{name}: {outcome}");
-        assert!(outcome.states >= states_min && outcome.images >= images_min, "{name}: {outcome}");
-    }
+fn no_order_and_no_power_cut_of_a_small_mirror_breaks_the_promise() {
+    let outcome = search(bound("raid1-twice"), HOUR, u64::MAX, 2);
+    println!("{outcome}");
+    assert_eq!(outcome.broken, None);
+    assert!(outcome.is_exhausted, "{outcome}");
+    assert!(outcome.states >= 710 && outcome.images >= 520, "{outcome}");
+}
+
+#[test]
+fn search_that_is_cut_short_does_not_say_that_it_has_seen_all() {
+    let outcome = search(bound("raid1-twice"), HOUR, 100, 1);
+    assert_eq!((outcome.is_exhausted, outcome.broken), (false, None));
 }
 
 #[test]
 fn search_notices_rules_that_are_left_out() {
     for rule in [Rule::Records, Rule::Flush, Rule::Order] {
         let left_out = Bound { rules: Rules::without(rule), ..bound("raid1-twice") };
-        let Outcome { broken, states, .. } = search(left_out, HOUR, 1_000, 1);
+        let Outcome { broken, states, .. } = search(left_out, HOUR, 200, 1);
         let broken = broken.unwrap_or_else(|| panic!("{rule:?} was not noticed"));
         println!("{rule:?}: {states} states, {} steps: {}", broken.trace.len(), broken.how);
         assert!(broken.how.starts_with("sector 0 holds"), "{rule:?}: {}", broken.how);

@@ -82,14 +82,14 @@ impl Machine {
         self.hold_against_promise(extent, &answer.outcome, &data)
     }
 
-    /// All that two machines may differ in, but for their arrays.
+    /// All that two machines of a search may differ in, but for their arrays.
     pub(crate) fn hash_outside(&self, hash: &mut impl Hasher) {
         self.hash_disks(hash);
         self.promise.hash(hash);
         for set in [self.returning, self.unfilled, self.dead] {
             set.hash(hash);
         }
-        self.recorded.hash(hash);
+        (self.now, self.recorded).hash(hash);
         let mut inside: Vec<u64> = self.inside.iter().map(|inside| self.hash_of(inside)).collect();
         inside.sort_unstable();
         inside.hash(hash);
@@ -103,10 +103,10 @@ impl Machine {
         self.coming.as_ref().map(|coming| (&coming.disk, coming.has_copy)).hash(hash);
     }
 
-    /// What a command is that has this name; nothing if it has ended.
+    /// What a command is that has this name: one that waits outside the disks is its name, because their order decides.
     pub(crate) fn hash_of_command(&self, name: u64) -> u64 {
         let inside = self.inside.iter().find(|inside| inside.submit.sub == SubId(name));
-        inside.map_or(0, |inside| self.hash_of(inside))
+        inside.map_or(name, |inside| self.hash_of(inside))
     }
 
     /// What is in a buffer of the array's own.
