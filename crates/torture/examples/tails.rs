@@ -2,6 +2,7 @@
 //!
 //! Prints each seed with what came of it, and in the end how many years of an array a day of one core is.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -23,7 +24,7 @@ fn main() -> ExitCode {
     };
     let (begun, mut swarm) = (Instant::now(), Swarm::default());
     let (mut time, mut busy) = (Nanos::ZERO, Nanos::ZERO);
-    let (mut broken, mut explained) = (0, 0);
+    let (mut broken, mut kinds) = (0, BTreeMap::new());
     for seed in first..first + count {
         match swarm.run(seed, &Aim::DEFAULT) {
             Ok(report) => {
@@ -33,7 +34,7 @@ fn main() -> ExitCode {
             Err(found) => {
                 println!("BROKEN {found}");
                 broken += 1;
-                explained += u64::from(found.is_explained());
+                *kinds.entry(found.kind()).or_insert(0) += 1;
             }
         }
     }
@@ -41,11 +42,14 @@ fn main() -> ExitCode {
     // Virtual seconds a second are days a day.
     let years = |time: Nanos| time.as_secs_f64() / wall / 365.25;
     println!(
-        "{count} seeds in {wall:.1} s, {broken} broken, {explained} of them behind writes that nothing brings past a \
-         drive; {:.2} array-years a core-day, \
-         {:.2} of them with requests to serve",
+        "{count} seeds in {wall:.1} s, {broken} broken; {:.2} array-years a core-day, {:.2} of them with requests to serve",
         years(time),
         years(busy),
     );
+    for (kind, broken) in kinds {
+        let kind =
+            kind.map_or("none of the kinds of late reads".to_owned(), |kind| kind.to_string());
+        println!("{broken:6} {kind}");
+    }
     ExitCode::SUCCESS
 }

@@ -110,7 +110,9 @@ pub(super) fn corrupt_and_scrub(
     let counters = world.array().counters();
     let repaired = counters.repaired_wrong - before.repaired_wrong;
     let unlocated = counters.unlocated_codewords - before.unlocated_codewords;
-    let is_located = locates(&spec) && bad.len() == 1;
+    // One that has failed too many reads meanwhile is not there to be repaired.
+    let is_there = !world.array().lost().contains(drive);
+    let is_located = locates(&spec) && bad.len() == 1 && is_there;
     let medium = world.platter_mut(drive).expect("bytes are carried");
     let right = sectors.iter().filter(|held| medium.bytes(held.extent) == held.bytes).count();
     if is_located && (right as u64, repaired, unlocated) != (planted, planted, 0) {
