@@ -6,6 +6,7 @@ use std::fmt;
 use levelhead_trace::{Arrival, Kind as Access};
 use levelhead_units::Instant;
 
+use super::Aim;
 use super::draw::Script;
 use super::pass::{Outcomes, Way};
 
@@ -43,9 +44,9 @@ impl Kind {
         Self::Slow,
     ];
 
-    /// Whether the array is known to have it. What repairs one makes it unknown.
+    /// Whether the array is known to have it. What repairs one takes its aim away.
     pub fn is_known(self) -> bool {
-        !matches!(self, Self::Hung | Self::Queued)
+        Aim::KNOWN.iter().any(|&(known, ..)| known == self)
     }
 }
 
@@ -86,7 +87,9 @@ impl Ways<'_> {
             let asks = last.saturating_since(first);
             let waits = answered.saturating_since(last);
             let is_held = begins >= asks.max(waits);
-            match (is_held.then_some(way.behind).flatten(), kind) {
+            // One that was answered soon has not held it up.
+            let is_behind = is_held && free.saturating_since(at) * 2 >= begins;
+            match (way.behind.filter(|_| is_behind), kind) {
                 (Some(other), _) => index = other,
                 (None, _) if is_held && way.is_beside_own_work => return Kind::OwnWork,
                 (None, Access::Write) if !self.script.has_journal => return Kind::Unjournaled,

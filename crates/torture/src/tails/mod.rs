@@ -69,13 +69,63 @@ pub struct Aim {
     pub policy: Policy,
     /// The share of reads in percent; drawn if it is not said.
     pub reads: Option<u64>,
+    /// The layout; drawn if it is not said.
+    pub layout: Option<&'static str>,
+    /// Whether there is a journal; drawn if it is not said.
+    pub has_journal: Option<bool>,
+    /// What is wrong with every bad drive all the time; drawn if it is not said.
+    pub faults: Option<&'static str>,
+    /// After how many seconds, on average, every bad drive hangs, and again; drawn, as whether one does, if it is not said.
+    pub hangs_after: Option<u64>,
+    /// Whether the array is scrubbed early on.
+    pub scrubs: bool,
     /// What is wrong with the world, for a canary.
     pub planted: Planted,
 }
 
 impl Aim {
     /// The array as it is served by default.
-    pub const DEFAULT: Self = Self { policy: Policy::DEFAULT, reads: None, planted: Planted::None };
+    pub const DEFAULT: Self = Self {
+        policy: Policy::DEFAULT,
+        reads: None,
+        layout: None,
+        has_journal: None,
+        faults: None,
+        hangs_after: None,
+        scrubs: false,
+        planted: Planted::None,
+    };
+
+    /// Drives that hang while a journal takes writes.
+    const HANGS: Self =
+        Self { hangs_after: Some(15), has_journal: Some(true), reads: Some(80), ..Self::DEFAULT };
+
+    /// The same during a scrub.
+    const SCRUBS: Self = Self {
+        scrubs: true,
+        hangs_after: Some(2),
+        layout: Some("raid5:5+1,chunk=16KiB"),
+        ..Self::HANGS
+    };
+
+    /// Slow drives that hang at once. Nothing is written.
+    const SLOW: Self = Self {
+        reads: Some(100),
+        layout: Some("raid6:6+2,chunk=64KiB"),
+        faults: Some("slowdown=40"),
+        hangs_after: Some(0),
+        ..Self::DEFAULT
+    };
+
+    /// An aim at each kind that the array is known to have, and a seed that finds it: tests assert that it is found.
+    pub const KNOWN: [(Kind, Self, u64); 6] = [
+        (Kind::Unjournaled, Self { has_journal: Some(false), ..Self::HANGS }, 2),
+        (Kind::FewRings, Self { layout: Some("raid1:3,chunk=64KiB"), ..Self::HANGS }, 2),
+        (Kind::Held, Self { layout: Some("raid5:5+1,chunk=16KiB"), ..Self::HANGS }, 6),
+        (Kind::OwnWork, Self::SCRUBS, 0),
+        (Kind::AskedLate, Self::SLOW, 3),
+        (Kind::Slow, Self::DEFAULT, 5_003_298),
+    ];
 }
 
 /// Something wrong that must be noticed.

@@ -232,7 +232,7 @@ impl Pass<'_> {
         let stripes = array.layout().stripes_of(extent);
         let excludes = |&(&other, held): &(&usize, &Range<u64>)| {
             let both_read = kind == Kind::Read && self.arrivals[other].kind == Kind::Read;
-            !both_read && held.start <= stripes.end && stripes.start <= held.end
+            !both_read && held.start < stripes.end && stripes.start < held.end
         };
         let behind = self.unanswered.iter().rev().find(excludes).map(|(&other, _)| other);
         let is_scrubbing = array.scrub().state == ScrubState::Running;
