@@ -81,16 +81,17 @@ impl Ways<'_> {
                 (self.arrivals[index], &self.outcomes.ways[index]);
             let answered = self.answered(index);
             // The journal gives drives its records in its own name.
-            let free = way.behind.map_or(at, |other| self.answered(other).max(at).min(answered));
+            let other = way.behind.iter().max_by_key(|&&other| self.answered(other));
+            let free = other.map_or(at, |&other| self.answered(other).min(answered));
             let [first, last] = way.given.unwrap_or([free; 2]);
             let begins = first.saturating_since(at);
             let asks = last.saturating_since(first);
             let waits = answered.saturating_since(last);
             let is_held = begins >= asks.max(waits);
-            // One that was answered soon has not held it up.
+            // Ones that were answered soon have not held it up.
             let is_behind = is_held && free.saturating_since(at) * 2 >= begins;
-            match (way.behind.filter(|_| is_behind), kind) {
-                (Some(other), _) => index = other,
+            match (other.filter(|_| is_behind), kind) {
+                (Some(&other), _) => index = other,
                 (None, _) if is_held && way.is_beside_own_work => return Kind::OwnWork,
                 (None, Access::Write) if !self.script.has_journal => return Kind::Unjournaled,
                 (None, Access::Write) if !self.script.goes_round() => return Kind::FewRings,

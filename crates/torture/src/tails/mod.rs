@@ -19,9 +19,8 @@
 //! - Y5. While a drive hangs no read waits longer than [`WAIT_MAX`], if it does not on the array without that drive.
 //! - Y6. A standstill of the server (0.1 s to 10 h) costs no drive its place: only a drive that hangs fails for its silence.
 //!
-//! A read of a stripe that is being written waits for that write, and a write waits for a slow drive where the array has
-//! no journal, or too few other drives for its records (as `raid1`). Whether what breaks Y4 or Y5 is such a read is
-//! said: [`Broken::is_explained`].
+//! Reads that break Y4 or Y5 are of a [`Kind`], by what kept them. The array is known to break both by some kinds
+//! ([`Aim::KNOWN`]), and by no other.
 //!
 //! Beside the requests lost drives are replaced and filled, and the array is scrubbed; in the end of some runs all lost
 //! drives are replaced, sectors are corrupted silently, a scrub must repair what it can locate and leave all else alone,
@@ -121,7 +120,7 @@ impl Aim {
     pub const KNOWN: [(Kind, Self, u64); 6] = [
         (Kind::Unjournaled, Self { has_journal: Some(false), ..Self::HANGS }, 2),
         (Kind::FewRings, Self { layout: Some("raid1:3,chunk=64KiB"), ..Self::HANGS }, 2),
-        (Kind::Held, Self { layout: Some("raid5:5+1,chunk=16KiB"), ..Self::HANGS }, 6),
+        (Kind::Held, Self { layout: Some("raid10:4,chunk=16KiB"), ..Self::HANGS }, 4),
         (Kind::OwnWork, Self::SCRUBS, 0),
         (Kind::AskedLate, Self::SLOW, 3),
         (Kind::Slow, Self::DEFAULT, 5_003_298),
@@ -347,12 +346,15 @@ fn judge(
     if !is_late(p, q) {
         return Ok(());
     }
+    let is_slower = |&index: &usize| {
+        let [time, other] = [with, without].map(|one| one.latencies[index]);
+        is_late(time, q) && !is_late(other, q)
+    };
+    let late = (0..arrivals.len()).filter(is_read).filter(is_slower);
+    let kinds: Vec<Kind> = late.map(|index| ways.kind(index)).collect();
+    let count = |kind: &Kind| kinds.iter().filter(|&one| one == kind).count();
     let (mut left_out, mut worst) = (BTreeSet::new(), None);
     while is_late(p99(arrivals, with, |index| !left_out.contains(&ways.kind(index))), q) {
-        let late = (0..arrivals.len()).filter(is_read);
-        let late = late.filter(|&index| is_late(with.latencies[index], q));
-        let kinds: Vec<Kind> = late.map(|index| ways.kind(index)).collect();
-        let count = |kind: &Kind| kinds.iter().filter(|&one| one == kind).count();
         let rest = Kind::ALL.into_iter().filter(|kind| !left_out.contains(kind));
         let kind = rest.max_by_key(count).expect("some reads are late");
         left_out.insert(kind);

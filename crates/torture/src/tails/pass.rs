@@ -47,10 +47,10 @@ pub(super) struct Outcomes {
 }
 
 /// What drives were given for a request, and when, until it was answered.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Way {
-    /// The last one before it that has one of its stripes and excludes it, if that was unanswered when it came.
-    pub(super) behind: Option<usize>,
+    /// Those that were unanswered when it came, have one of its stripes and exclude it.
+    pub(super) behind: Vec<usize>,
     /// Whether the array was at work for itself then: a scrub or a rebuild.
     pub(super) is_beside_own_work: bool,
     /// When a drive was given its first command, and when its last one.
@@ -234,7 +234,7 @@ impl Pass<'_> {
             let both_read = kind == Kind::Read && self.arrivals[other].kind == Kind::Read;
             !both_read && held.start < stripes.end && stripes.start < held.end
         };
-        let behind = self.unanswered.iter().rev().find(excludes).map(|(&other, _)| other);
+        let behind = self.unanswered.iter().filter(excludes).map(|(&other, _)| other).collect();
         let is_scrubbing = array.scrub().state == ScrubState::Running;
         let is_beside_own_work = is_scrubbing || array.rebuild().is_some();
         self.ways[index] = Way { behind, is_beside_own_work, ..Way::default() };
