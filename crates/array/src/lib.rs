@@ -462,6 +462,7 @@ impl Array {
     /// has not seen yet. To be called before anything else of this turn.
     pub fn handle_standstill(&mut self, now: Instant) {
         self.spare_drives(now);
+        self.core.drives.note_standstill(now);
         self.set_timers(now);
     }
 

@@ -49,4 +49,4 @@ pub use lone::Lone;
 pub use pumped::{Pump, Pumped};
 pub use shelf::Planted;
 pub use start::{Force, Journaling, NoStart};
-pub use world::{World, WorldError, WorldSettings};
+pub use world::{Step, Trail, World, WorldError, WorldSettings};

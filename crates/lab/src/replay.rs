@@ -202,7 +202,7 @@ pub fn run(
     let keeper = match ask.accounting {
         Accounting::Off => None,
         Accounting::On => {
-            world.trail.keep();
+            world.trail().keep();
             Some(Keeper::new(world.drives.len()))
         }
     };
@@ -333,7 +333,7 @@ impl Replay<'_> {
 
     fn collect(&mut self) {
         if let Some(keeper) = &mut self.keeper {
-            self.world.trail.take().into_iter().for_each(|step| keeper.note(step));
+            self.world.trail().take().into_iter().for_each(|step| keeper.note(step));
         }
         for (at, answer) in self.world.drain_answers() {
             let index = answer.request.0;

@@ -93,6 +93,8 @@ pub(crate) struct Drives {
     /// Drives that were given something since nothing was left to do for them: the others need no look after every event.
     with_work: DriveSet,
     patience: Option<Patience>,
+    /// The end of the server's last standstill.
+    resumed: Instant,
     probe_rng: Rng,
     order: HostOrder,
     streams: Streams,
@@ -171,6 +173,7 @@ impl Drives {
             pace: 0.0,
             with_work: DriveSet::EMPTY,
             patience: settings.patience,
+            resumed: Instant::ZERO,
             probe_rng: streams.stream("array/probes"),
             order: settings.order,
             streams,
@@ -305,11 +308,16 @@ impl Drives {
         watched.iter().filter_map(at).min()
     }
 
-    /// Drives that have had something to do for this long, and ended nothing.
+    /// The server runs again: what drives have completed meanwhile it has still to see.
+    pub(crate) fn note_standstill(&mut self, now: Instant) {
+        self.resumed = now;
+    }
+
+    /// Drives that have had something to do for this long, and ended nothing, since the server runs.
     pub(crate) fn stalled(&self, now: Instant, time: Nanos) -> DriveSet {
         let is_stalled = |&drive: &DriveIdx| {
             let since = self.each[drive.as_usize()].heard.silent_since();
-            since.is_some_and(|since| now.saturating_since(since) >= time)
+            since.is_some_and(|since| now.saturating_since(since.max(self.resumed)) >= time)
         };
         self.present().iter().filter(is_stalled).collect()
     }
@@ -317,7 +325,12 @@ impl Drives {
     /// When [`Drives::stalled`] has another one, besides these.
     pub(crate) fn stall_at(&self, known: DriveSet, time: Nanos) -> Option<Instant> {
         let since = |drive: DriveIdx| self.each[drive.as_usize()].heard.silent_since();
-        self.present().without(known).iter().filter_map(since).min().map(|since| since + time)
+        self.present()
+            .without(known)
+            .iter()
+            .filter_map(since)
+            .min()
+            .map(|since| since.max(self.resumed) + time)
     }
 
     /// Finds drives that have just become silent, and those that have been silent for [`Patience::lost`] and are

@@ -152,8 +152,8 @@ impl Lateness {
             self.answered.push(Answered { drive, took: now.saturating_since(self.began) });
             self.expect(core, fetch);
         }
-        if is_through && core.layout.spec().is_mirror() {
-            // It answers: where the other copy is late, too, it is asked for what it was not asked for before.
+        if is_through {
+            // It answers: where others are late, too, it is asked for what it was not asked for before.
             let only = DriveSet::EMPTY.with(drive);
             (self.late, self.stuck) = (self.late.without(only), self.stuck.without(only));
         }

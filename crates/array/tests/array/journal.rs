@@ -1,7 +1,9 @@
 //! Arrays with a journal that lose more drives than they survive: what was answered is still right where its drive is
 //! there, and nothing waits.
 
-use levelhead_array::{Ending, JournalSettings, Left, Patience, Policy, Settings, Spec, Submit};
+use levelhead_array::{
+    Ending, JournalSettings, Left, Patience, Policy, ServerClock, Settings, Spec, Submit,
+};
 use levelhead_block::{Command, Durability, Outcome};
 use levelhead_units::{DriveIdx, DriveSet, Nanos};
 
@@ -120,6 +122,23 @@ fn write_goes_round_any_two_drives_that_hang_at_once() {
             assert!(run.array.lost().is_empty());
         }
     }
+}
+
+/// All drives have completed nothing for longer than the journal waits, as far as the server has seen.
+#[test]
+fn standstill_of_the_server_sends_no_write_to_other_drives() {
+    let mut run = array(Left::Drained);
+    run.write(0, extent(0, 1), &[7; 4096]);
+    let asked = |run: &Runtime| run.inside.iter().map(|sub| sub.drive).collect::<Vec<DriveIdx>>();
+    let before = asked(&run);
+    assert_eq!(before.len(), 2, "what it needs for the redundancy");
+    run.array.handle_standstill(run.now() + ServerClock::STEP_MAX);
+    run.wait(ServerClock::STEP_MAX);
+    assert_eq!(asked(&run), before);
+    run.wait(ServerClock::STEP_MAX);
+    assert_ne!(asked(&run), before, "nothing has come since it runs");
+    run.run_until_quiet();
+    assert!(run.take(0).unwrap().0.outcome.is_good());
 }
 
 /// A flush of what many places left in a drive's memory would keep it from everything else for seconds.

@@ -203,6 +203,20 @@ fn first_read_of_all_is_answered_although_its_drive_hangs() {
     assert!(run.take(1).is_some(), "four idle drives suffice");
 }
 
+/// After the first commands drives are late within milliseconds, all of them. The one that answers is asked for what the other
+/// one does not give.
+#[test]
+fn drive_that_was_late_and_answers_is_asked_for_what_another_one_withholds() {
+    let mut run = fresh("raid5:4+1,chunk=8KiB,parity=fixed", "level", 16);
+    runtime::warm_up(&mut run, 1, extent(0, 8), Nanos::from_millis(1));
+    run.read(1, extent(1, 2));
+    assert_eq!(asked(&run), [0, 1]);
+    run.wait(Nanos::from_millis(4));
+    finish(&mut run, 1);
+    pass(&mut run, 1, &[0]);
+    assert!(run.take(1).is_some(), "four drives suffice");
+}
+
 #[test]
 fn a_drive_that_sits_out_is_asked_when_others_hang() {
     let mut run = run("raid6:4+2,chunk=4KiB,parity=fixed", "level");

@@ -27,10 +27,9 @@ use crate::bytes::WorldBytes;
 use crate::shelf::Shelf;
 
 pub use settings::{WorldError, WorldSettings};
-pub(crate) use trail::Step;
+pub use trail::{Step, Trail};
 
 use bay::{Bay, Makes};
-use trail::Trail;
 
 /// How often drives' health pages are read.
 const HEALTH_INTERVAL: Nanos = Nanos::from_secs(1);
@@ -65,7 +64,7 @@ pub struct World {
     submitted: u64,
     /// Writes that they have ended well and not stored as they were sent.
     silent_writes: u64,
-    pub(crate) trail: Trail,
+    trail: Trail,
     log: LogHash,
 }
 
@@ -200,6 +199,11 @@ impl World {
     /// The hash of all that has happened.
     pub fn log(&self) -> LogHash {
         self.log
+    }
+
+    /// What drives were given and have ended, once it is kept.
+    pub fn trail(&mut self) -> &mut Trail {
+        &mut self.trail
     }
 
     /// When something happens next; there is always another look at the drives' health.

@@ -6,41 +6,47 @@ use levelhead_units::{DriveIdx, Instant, Nanos};
 
 /// A drive's part of a request's way.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Step {
+pub enum Step {
     /// A drive was given a command.
     Given {
+        /// When.
         at: Instant,
+        /// Which drive.
         drive: DriveIdx,
+        /// Which command.
         sub: SubId,
         /// The request it serves, or a number near the largest for the array's own.
         origin: u64,
     },
     /// A drive has ended one.
     Ended {
+        /// Which drive.
         drive: DriveIdx,
+        /// Which command.
         sub: SubId,
         /// When it was served first.
         began: Instant,
         /// When its retries began, or its end if there were none.
         retried: Instant,
+        /// When the drive itself ended it.
         ended: Instant,
     },
 }
 
 /// What drives were given and have ended since the last look, where that is kept.
 #[derive(Debug, Default)]
-pub(crate) struct Trail {
+pub struct Trail {
     steps: Option<Vec<Step>>,
 }
 
 impl Trail {
     /// Keeps what drives are given and end from now on, for [`Trail::take`].
-    pub(crate) fn keep(&mut self) {
+    pub fn keep(&mut self) {
         self.steps = Some(Vec::new());
     }
 
     /// What drives were given and have ended since the last call, in this order.
-    pub(crate) fn take(&mut self) -> Vec<Step> {
+    pub fn take(&mut self) -> Vec<Step> {
         self.steps.as_mut().map(std::mem::take).unwrap_or_default()
     }
 

@@ -19,6 +19,9 @@ const CORRUPTS: u64 = 4;
 /// The most sectors that are corrupted.
 const CORRUPTED_MAX: u64 = 6;
 
+/// The share of the requests after which a scrub begins that is to run beside many of them, in percent.
+const SOON: u64 = 5;
+
 /// What is done and when: as a share of the requests, in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Care {
@@ -59,10 +62,11 @@ impl fmt::Display for Care {
 impl Care {
     pub(super) const NONE: Self = Self { replaces: None, scrubs: None, corrupts: false };
 
-    pub(super) fn draw(seed: u64) -> Self {
+    pub(super) fn draw(seed: u64, scrubs_soon: bool) -> Self {
         let mut rng = Streams::new(seed).stream("tails/care");
         let mut sometimes = |odds: u64| (rng.below(odds) == 0).then(|| 20 + rng.below(60));
-        let (replaces, scrubs) = (sometimes(2), sometimes(3));
+        let (replaces, drawn) = (sometimes(2), sometimes(3));
+        let scrubs = if scrubs_soon { Some(SOON) } else { drawn };
         Self { replaces, scrubs, corrupts: rng.below(CORRUPTS) == 0 }
     }
 
@@ -110,7 +114,9 @@ pub(super) fn corrupt_and_scrub(
     let counters = world.array().counters();
     let repaired = counters.repaired_wrong - before.repaired_wrong;
     let unlocated = counters.unlocated_codewords - before.unlocated_codewords;
-    let is_located = locates(&spec) && bad.len() == 1;
+    // One that has failed too many reads meanwhile is not there to be repaired.
+    let is_there = !world.array().lost().contains(drive);
+    let is_located = locates(&spec) && bad.len() == 1 && is_there;
     let medium = world.platter_mut(drive).expect("bytes are carried");
     let right = sectors.iter().filter(|held| medium.bytes(held.extent) == held.bytes).count();
     if is_located && (right as u64, repaired, unlocated) != (planted, planted, 0) {

@@ -193,9 +193,11 @@ impl fmt::Display for Script {
 impl Script {
     pub(super) fn draw(seed: u64, aim: &Aim) -> Self {
         let mut rng = Streams::new(seed).stream("tails");
-        let layout = *pick(&mut rng, &LAYOUTS);
+        let drawn = *pick(&mut rng, &LAYOUTS);
+        let layout = aim.layout.unwrap_or(drawn);
         let spec: Spec = layout.parse().expect("the layouts are possible");
-        let has_journal = rng.below(4) > 0;
+        let drawn = rng.below(4) > 0;
+        let has_journal = aim.has_journal.unwrap_or(drawn);
         let intents_from = match rng.below(3) {
             0 => None,
             1 => NonZeroU32::new(1),
@@ -207,7 +209,7 @@ impl Script {
             let more = bad.with(DriveIdx::from_usize(rng.below(spec.drives() as u64) as usize));
             bad = if spec.survives(more) { more } else { bad };
         }
-        let mishaps = bad.iter().map(|drive| mishap(&mut rng, drive, cache)).collect();
+        let mishaps = bad.iter().map(|drive| mishap(&mut rng, drive, cache, aim)).collect();
         let shape = Shape {
             layout,
             sizes: SIZES[rng.below(SIZES.len() as u64) as usize],
@@ -225,7 +227,7 @@ impl Script {
             load: 10 + rng.below(51),
             mishaps,
             standstills: Standstill::draw(seed),
-            care: Care::draw(seed),
+            care: Care::draw(seed, aim.scrubs),
             profile: Arc::new(Profile::parse(DRIVE).expect("the drive is possible")),
             rng,
         }
@@ -343,27 +345,27 @@ fn places(spec: &Spec, size: Sectors) -> Places {
     Places { pieces, area }
 }
 
-fn mishap(rng: &mut Rng, drive: DriveIdx, cache: CacheMode) -> Mishap {
-    let hangs = match rng.below(4) {
-        0 => {
+fn mishap(rng: &mut Rng, drive: DriveIdx, cache: CacheMode, aim: &Aim) -> Mishap {
+    let hangs = match (rng.below(4), aim.hangs_after) {
+        (0, _) | (_, Some(_)) => {
             let mut at = Instant::ZERO;
             let mut hang = || {
                 let sooner = Nanos::from_millis(500 * rng.below(2));
-                let mean = Nanos::from_secs(5 * rng.below(4));
+                let mean = Nanos::from_secs(aim.hangs_after.unwrap_or_else(|| 5 * rng.below(4)));
                 let from = at + sooner + rng.exponential(mean);
                 at = from + Nanos::from_secs(1 + rng.below(40));
                 [from, at]
             };
             vec![hang(), hang()]
         }
-        _ => Vec::new(),
+        (_, None) => Vec::new(),
     };
     // A drive that hangs is well otherwise, now and then.
     let text = match hangs.is_empty() || rng.below(2) == 0 {
         true => *pick(rng, &FAULTS),
         false => "none",
     };
-    let mut faults: Faults = text.parse().expect("the faults are possible");
+    let mut faults: Faults = aim.faults.unwrap_or(text).parse().expect("the faults are possible");
     if cache == CacheMode::WriteBack && rng.below(3) == 0 {
         faults.lying_rate = levelhead_units::Ratio::ONE;
     }

@@ -19,9 +19,8 @@
 //! - Y5. While a drive hangs no read waits longer than [`WAIT_MAX`], if it does not on the array without that drive.
 //! - Y6. A standstill of the server (0.1 s to 10 h) costs no drive its place: only a drive that hangs fails for its silence.
 //!
-//! A read of a stripe that is being written waits for that write, and a write waits for a slow drive where the array has
-//! no journal, or too few other drives for its records (as `raid1`). Whether what breaks Y4 or Y5 is such a read is
-//! said: [`Broken::is_explained`].
+//! Reads that break Y4 or Y5 are of a [`Kind`], by what kept them. The array is known to break both by some kinds
+//! ([`Aim::KNOWN`]), and by no other.
 //!
 //! Beside the requests lost drives are replaced and filled, and the array is scrubbed; in the end of some runs all lost
 //! drives are replaced, sectors are corrupted silently, a scrub must repair what it can locate and leave all else alone,
@@ -32,17 +31,20 @@
 
 mod care;
 mod draw;
+mod kinds;
 mod pass;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use levelhead_array::{Content, Policy};
 use levelhead_stats::Summary;
-use levelhead_trace::{Arrival, Kind};
+use levelhead_trace::{Arrival, Kind as Access};
 use levelhead_units::{Instant, Nanos, Ratio};
 
 use self::draw::{Script, Shape};
+pub use self::kinds::Kind;
+use self::kinds::Ways;
 use self::pass::{Events, Outcomes};
 use levelhead_lab::World;
 use levelhead_lab::replay::{self, Sending};
@@ -66,13 +68,63 @@ pub struct Aim {
     pub policy: Policy,
     /// The share of reads in percent; drawn if it is not said.
     pub reads: Option<u64>,
+    /// The layout; drawn if it is not said.
+    pub layout: Option<&'static str>,
+    /// Whether there is a journal; drawn if it is not said.
+    pub has_journal: Option<bool>,
+    /// What is wrong with every bad drive all the time; drawn if it is not said.
+    pub faults: Option<&'static str>,
+    /// After how many seconds, on average, every bad drive hangs, and again; drawn, as whether one does, if it is not said.
+    pub hangs_after: Option<u64>,
+    /// Whether the array is scrubbed early on.
+    pub scrubs: bool,
     /// What is wrong with the world, for a canary.
     pub planted: Planted,
 }
 
 impl Aim {
     /// The array as it is served by default.
-    pub const DEFAULT: Self = Self { policy: Policy::DEFAULT, reads: None, planted: Planted::None };
+    pub const DEFAULT: Self = Self {
+        policy: Policy::DEFAULT,
+        reads: None,
+        layout: None,
+        has_journal: None,
+        faults: None,
+        hangs_after: None,
+        scrubs: false,
+        planted: Planted::None,
+    };
+
+    /// Drives that hang while a journal takes writes.
+    const HANGS: Self =
+        Self { hangs_after: Some(15), has_journal: Some(true), reads: Some(80), ..Self::DEFAULT };
+
+    /// The same during a scrub.
+    const SCRUBS: Self = Self {
+        scrubs: true,
+        hangs_after: Some(2),
+        layout: Some("raid5:5+1,chunk=16KiB"),
+        ..Self::HANGS
+    };
+
+    /// Slow drives that hang at once. Nothing is written.
+    const SLOW: Self = Self {
+        reads: Some(100),
+        layout: Some("raid6:6+2,chunk=64KiB"),
+        faults: Some("slowdown=40"),
+        hangs_after: Some(0),
+        ..Self::DEFAULT
+    };
+
+    /// An aim at each kind that the array is known to have, and a seed that finds it: tests assert that it is found.
+    pub const KNOWN: [(Kind, Self, u64); 6] = [
+        (Kind::Unjournaled, Self { has_journal: Some(false), ..Self::HANGS }, 2),
+        (Kind::FewRings, Self { layout: Some("raid1:3,chunk=64KiB"), ..Self::HANGS }, 2),
+        (Kind::Held, Self { layout: Some("raid10:4,chunk=16KiB"), ..Self::HANGS }, 4),
+        (Kind::OwnWork, Self::SCRUBS, 0),
+        (Kind::AskedLate, Self::SLOW, 3),
+        (Kind::Slow, Self::DEFAULT, 5_003_298),
+    ];
 }
 
 /// Something wrong that must be noticed.
@@ -145,8 +197,6 @@ pub struct Broken {
     pub what: String,
     /// Which one, and how.
     pub how: How,
-    /// Whether a write of this array can do without a drive that hangs: there is a journal, with enough rings besides.
-    pub goes_round: bool,
 }
 
 /// Which invariant did not hold.
@@ -160,8 +210,8 @@ pub enum How {
         p99: Nanos,
         /// That without the bad drives.
         without: Nanos,
-        /// The same of reads that came when no write to their stripes was unanswered.
-        clear: [Nanos; 2],
+        /// The kind of reads without which the next ones would be as late, or none.
+        kind: Kind,
     },
     /// Y5.
     Waits {
@@ -169,44 +219,41 @@ pub enum How {
         index: u64,
         /// How long it waited.
         time: Nanos,
-        /// Whether a write to one of its stripes was unanswered when it came.
-        is_behind_write: bool,
+        /// What kept it.
+        kind: Kind,
     },
 }
 
 impl Broken {
-    /// Whether it is one because reads wait for writes to their stripes, which nothing brings past a drive that hangs,
-    /// and would not be one without those.
-    pub fn is_explained(&self) -> bool {
-        !self.goes_round && self.is_behind_write()
+    /// What kept the reads.
+    pub fn kind(&self) -> Option<Kind> {
+        match self.how {
+            How::Wrong(_) => None,
+            How::Tail { kind, .. } | How::Waits { kind, .. } => Some(kind),
+        }
     }
 
-    /// Whether it is one because reads wait for writes to their stripes, and would not be one without those.
-    pub fn is_behind_write(&self) -> bool {
-        match &self.how {
-            How::Wrong(_) => false,
-            How::Tail { clear: [p99, without], .. } => !is_late(*p99, *without),
-            How::Waits { is_behind_write, .. } => *is_behind_write,
-        }
+    /// Whether the array is known to break it so.
+    pub fn is_known(&self) -> bool {
+        self.kind().is_some_and(Kind::is_known)
     }
 }
 
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "seed {}, {}: ", self.seed, self.what)?;
-        let why = if self.is_behind_write() { ", behind writes" } else { "" };
         match &self.how {
             How::Wrong(sentence) => f.write_str(sentence),
-            How::Tail { p99, without, .. } => {
+            How::Tail { p99, without, kind } => {
                 let times = p99.as_secs_f64() / without.as_secs_f64();
                 let [p99, without] = [p99, without].map(|time| time.as_millis_f64());
                 write!(
                     f,
-                    "Y4: p99 {p99:.2} ms is {times:.2} times the {without:.2} ms without{why}"
+                    "Y4: p99 {p99:.2} ms is {times:.2} times the {without:.2} ms without: {kind}"
                 )
             }
-            How::Waits { index, time, .. } => {
-                write!(f, "Y5: read {index} waited {:.2} s{why}", time.as_secs_f64())
+            How::Waits { index, time, kind } => {
+                write!(f, "Y5: read {index} waited {:.2} s: {kind}", time.as_secs_f64())
             }
         }
     }
@@ -226,8 +273,7 @@ impl Swarm {
     /// The first invariant that does not hold.
     pub fn run(&mut self, seed: u64, aim: &Aim) -> Result<Report, Broken> {
         let script = Script::draw(seed, aim);
-        let goes_round = script.goes_round();
-        let broken = |how| Broken { seed, what: script.to_string(), how, goes_round };
+        let broken = |how| Broken { seed, what: script.to_string(), how };
         self.run_script(&script, aim).map_err(broken)
     }
 
@@ -253,7 +299,7 @@ impl Swarm {
         Ok(Report {
             seed: script.seed,
             what: script.to_string(),
-            reads: arrivals.iter().filter(|arrival| arrival.kind == Kind::Read).count() as u64,
+            reads: arrivals.iter().filter(|arrival| arrival.kind == Access::Read).count() as u64,
             verified: with.verified + without.verified,
             decoded: with.decoded,
             replaced: with.replaced,
@@ -277,31 +323,46 @@ fn carried(script: &Script) -> f64 {
     replay::run(&settings, &ask, &mut |_| {}).expect("the world is possible").rate()
 }
 
-/// Y4 and Y5.
+/// Y4 and Y5. Of several reads, and of several kinds, one is named that is not known.
 fn judge(
     script: &Script,
     arrivals: &[Arrival],
     with: &Outcomes,
     without: &Outcomes,
 ) -> Result<(), How> {
-    let hangs = script.mishaps.iter().flat_map(|mishap| &mishap.hangs);
-    for &[from, until] in hangs {
-        for (index, arrival) in arrivals.iter().enumerate() {
-            let [time, other] = [with, without].map(|one| one.latencies[index]);
-            let is_during = arrival.at < until && arrival.at + time > from;
-            let is_read = arrival.kind == Kind::Read;
-            if is_read && is_during && time > WAIT_MAX && other <= WAIT_MAX {
-                let is_behind_write = with.behind_writes[index];
-                return Err(How::Waits { index: index as u64, time, is_behind_write });
-            }
-        }
+    let ways = Ways { script, arrivals, outcomes: with };
+    let is_read = |&index: &usize| arrivals[index].kind == Access::Read;
+    let waits = (0..arrivals.len()).filter(is_read).filter(|&index| {
+        let [time, other] = [with, without].map(|one| one.latencies[index]);
+        let (from, until) = (arrivals[index].at, arrivals[index].at + time);
+        let mut hangs = script.mishaps.iter().flat_map(|mishap| &mishap.hangs);
+        time > WAIT_MAX && other <= WAIT_MAX && hangs.any(|hang| from < hang[1] && until > hang[0])
+    });
+    let kept = waits.map(|index| (ways.kind(index), index));
+    if let Some((kind, index)) = kept.min_by_key(|&(kind, index)| (kind.is_known(), index)) {
+        return Err(How::Waits { index: index as u64, time: with.latencies[index], kind });
     }
     let [p, q] = [with, without].map(|one| p99(arrivals, one, |_| true));
-    if is_late(p, q) {
-        let clear = [with, without].map(|one| p99(arrivals, one, |at| !with.behind_writes[at]));
-        return Err(How::Tail { p99: p, without: q, clear });
+    if !is_late(p, q) {
+        return Ok(());
     }
-    Ok(())
+    let is_slower = |&index: &usize| {
+        let [time, other] = [with, without].map(|one| one.latencies[index]);
+        is_late(time, q) && !is_late(other, q)
+    };
+    let late = (0..arrivals.len()).filter(is_read).filter(is_slower);
+    let kinds: Vec<Kind> = late.map(|index| ways.kind(index)).collect();
+    let count = |kind: &Kind| kinds.iter().filter(|&one| one == kind).count();
+    let (mut left_out, mut worst) = (BTreeSet::new(), None);
+    while is_late(p99(arrivals, with, |index| !left_out.contains(&ways.kind(index))), q) {
+        let rest = Kind::ALL.into_iter().filter(|kind| !left_out.contains(kind));
+        let kind = rest.max_by_key(count).expect("some reads are late");
+        left_out.insert(kind);
+        if worst.is_none_or(|worst: Kind| worst.is_known() && !kind.is_known()) {
+            worst = Some(kind);
+        }
+    }
+    Err(How::Tail { p99: p, without: q, kind: worst.expect("the reads are late") })
 }
 
 fn is_late(p99: Nanos, without: Nanos) -> bool {
@@ -310,7 +371,7 @@ fn is_late(p99: Nanos, without: Nanos) -> bool {
 
 /// The 99th percentile of the reads that `counts`.
 fn p99(arrivals: &[Arrival], outcomes: &Outcomes, counts: impl Fn(usize) -> bool) -> Nanos {
-    let reads = arrivals.iter().enumerate().filter(|(_, arrival)| arrival.kind == Kind::Read);
+    let reads = arrivals.iter().enumerate().filter(|(_, arrival)| arrival.kind == Access::Read);
     let counted = reads.filter(|&(index, _)| counts(index));
     Summary::of(&mut counted.map(|(index, _)| outcomes.latencies[index]).collect::<Vec<_>>()).p99
 }

@@ -1,9 +1,10 @@
 //! One array under one list of requests: what it answered, when, and whether all of it was right.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use levelhead_array::membership::Why;
-use levelhead_array::{Answer, Budget, Patience, RequestId, ScrubState};
+use levelhead_array::{Answer, Budget, Patience, RequestId, ScrubState, SubId};
 use levelhead_block::{Buf, Command, Durability, Effort, Outcome, ZeroTail};
 use levelhead_trace::{Arrival, Kind};
 use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos, SECTOR_SIZE, Sectors};
@@ -11,7 +12,7 @@ use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos, SECTOR_SIZE, Sector
 use super::Planted;
 use super::care::{self, Care};
 use super::draw::{Mishap, Standstill};
-use levelhead_lab::{World, WorldSettings};
+use levelhead_lab::{Step, World, WorldSettings};
 
 /// The longest time that anything may take once no request comes any more.
 const REST_MAX: Nanos = Nanos::from_secs(600);
@@ -40,9 +41,22 @@ pub(super) struct Outcomes {
     pub(super) corrupted: u64,
     /// Drives that were replaced.
     pub(super) replaced: u64,
-    /// Reads that came while a write to one of their stripes was unanswered, or had to wait for one.
-    pub(super) behind_writes: Vec<bool>,
+    /// What is known of each request's way.
+    pub(super) ways: Vec<Way>,
     pub(super) log: u64,
+}
+
+/// What drives were given for a request, and when, until it was answered.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Way {
+    /// Those that were unanswered when it came, have one of its stripes and exclude it.
+    pub(super) behind: Vec<usize>,
+    /// Whether the array was at work for itself then: a scrub or a rebuild.
+    pub(super) is_beside_own_work: bool,
+    /// When a drive was given its first command, and when its last one.
+    pub(super) given: Option<[Instant; 2]>,
+    /// The drive whose command ended last.
+    pub(super) last: Option<DriveIdx>,
 }
 
 struct Pass<'a> {
@@ -55,10 +69,12 @@ struct Pass<'a> {
     expected: BTreeMap<u64, Vec<u64>>,
     /// Sectors of unanswered requests.
     outstanding: usize,
-    /// For each stripe when its last write was answered, or that it was not.
-    written: BTreeMap<u64, Option<Instant>>,
+    /// The stripes of unanswered requests.
+    unanswered: BTreeMap<usize, Range<u64>>,
     latencies: Vec<Option<Nanos>>,
-    behind_writes: Vec<bool>,
+    ways: Vec<Way>,
+    /// The requests of the commands that are inside drives.
+    inside: BTreeMap<SubId, usize>,
     verified: u64,
     decoded: u64,
     corrupted: u64,
@@ -95,6 +111,7 @@ pub(super) fn run(
     let mut world = World::new(settings).map_err(|error| error.to_string())?;
     world.be_patient(Patience::DEFAULT);
     world.work_in_background(Budget::DEFAULT);
+    world.trail().keep();
     let mut hangs: Vec<(Instant, Instant, DriveIdx)> = mishaps
         .iter()
         .flat_map(|mishap| mishap.hangs.iter().map(|&[from, until]| (from, until, mishap.drive)))
@@ -107,9 +124,10 @@ pub(super) fn run(
         planted,
         expected: BTreeMap::new(),
         outstanding: 0,
-        written: BTreeMap::new(),
+        unanswered: BTreeMap::new(),
         latencies: vec![None; arrivals.len()],
-        behind_writes: vec![false; arrivals.len()],
+        ways: vec![Way::default(); arrivals.len()],
+        inside: BTreeMap::new(),
         verified: 0,
         decoded: 0,
         corrupted: 0,
@@ -180,18 +198,12 @@ impl Pass<'_> {
                 let sectors = self.sectors(extent);
                 let expected = self.contents[sectors].to_vec();
                 self.expected.insert(index, expected);
-                let stripes = self.world.array().layout().stripes_of(extent);
-                self.behind_writes[index as usize] =
-                    stripes.into_iter().any(|stripe| self.written.get(&stripe) == Some(&None));
                 (Command::Read { extent, effort: Effort::Full }, Buf::zeroed(extent.sectors))
             }
             Kind::Write => {
                 let number = index + 1;
                 let sectors = self.sectors(extent);
                 self.contents[sectors].fill(number);
-                for stripe in self.world.array().layout().stripes_of(extent) {
-                    self.written.insert(stripe, None);
-                }
                 let mut buf = Buf::zeroed(extent.sectors);
                 for word in buf.as_mut_slice().chunks_exact_mut(8) {
                     word.copy_from_slice(&number.to_le_bytes());
@@ -201,6 +213,7 @@ impl Pass<'_> {
             }
         };
         self.outstanding += extent.sectors.as_usize();
+        self.look_around(index as usize, kind, extent);
         self.world.submit(at, RequestId(index), command, Some(buf));
         if self.planted == Planted::Crowd {
             for more in 0..400 {
@@ -213,7 +226,22 @@ impl Pass<'_> {
         self.check()
     }
 
-    fn sectors(&self, extent: Extent) -> std::ops::Range<usize> {
+    /// What holds the stripes of a request that comes.
+    fn look_around(&mut self, index: usize, kind: Kind, extent: Extent) {
+        let array = self.world.array();
+        let stripes = array.layout().stripes_of(extent);
+        let excludes = |&(&other, held): &(&usize, &Range<u64>)| {
+            let both_read = kind == Kind::Read && self.arrivals[other].kind == Kind::Read;
+            !both_read && held.start < stripes.end && stripes.start < held.end
+        };
+        let behind = self.unanswered.iter().filter(excludes).map(|(&other, _)| other).collect();
+        let is_scrubbing = array.scrub().state == ScrubState::Running;
+        let is_beside_own_work = is_scrubbing || array.rebuild().is_some();
+        self.ways[index] = Way { behind, is_beside_own_work, ..Way::default() };
+        self.unanswered.insert(index, stripes);
+    }
+
+    fn sectors(&self, extent: Extent) -> Range<usize> {
         let first = (extent.lba - Lba::ZERO).as_usize();
         first..first + extent.sectors.as_usize()
     }
@@ -233,7 +261,28 @@ impl Pass<'_> {
         Ok(())
     }
 
+    /// Keeps what drives were given for requests, and which command ended last before the answer.
+    fn follow(&mut self) {
+        for step in self.world.trail().take() {
+            match step {
+                Step::Given { at, sub, origin, .. } if origin < self.arrivals.len() as u64 => {
+                    let way = &mut self.ways[origin as usize];
+                    way.given = Some([way.given.map_or(at, |[first, _]| first), at]);
+                    self.inside.insert(sub, origin as usize);
+                }
+                Step::Given { .. } => {}
+                Step::Ended { drive, sub, .. } => {
+                    let request = self.inside.remove(&sub);
+                    if let Some(index) = request.filter(|&index| self.latencies[index].is_none()) {
+                        self.ways[index].last = Some(drive);
+                    }
+                }
+            }
+        }
+    }
+
     fn check(&mut self) -> Result<(), String> {
+        self.follow();
         for (at, answer) in self.world.take_answers() {
             let index = answer.request.0;
             let buf = self.world.take_buf(answer.request).expect("bytes are carried");
@@ -261,11 +310,9 @@ impl Pass<'_> {
             return Err(format!("{outcome:?} within the budget"));
         }
         self.outstanding -= arrival.extent.sectors.as_usize();
+        self.unanswered.remove(&(request.0 as usize));
         self.decoded += u64::from(cost.decoded);
         if arrival.kind == Kind::Write {
-            for stripe in self.world.array().layout().stripes_of(arrival.extent) {
-                self.written.insert(stripe, Some(at));
-            }
             return Ok(());
         }
         let wanted = self.expected.remove(&request.0).expect("it was asked");
@@ -343,7 +390,7 @@ impl Pass<'_> {
             replaced: self.world.replaced(),
             verified: self.verified,
             decoded: self.decoded,
-            behind_writes: self.behind_writes,
+            ways: self.ways,
             log: self.world.log().get(),
         }
     }
