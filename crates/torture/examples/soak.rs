@@ -4,7 +4,8 @@
 //! what it found, and the others go on; the same seed finds the same again. One line a hundred seeds says how
 //! far it is.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use levelhead_torture::crash::{self, Aim, Tally};
 use levelhead_torture::files;
 use levelhead_torture::restarts;
 use levelhead_torture::swarm::{self, Sabotage};
-use levelhead_torture::tails::{Aim as TailAim, Swarm};
+use levelhead_torture::tails::{Aim as TailAim, Kind, Swarm};
 
 /// Requests of one run of the swarm.
 const REQUESTS: u64 = 400;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
     let (mut seed, mut failed) = (ask.first, 0_u64);
     // Seconds of arrays in the swarm of tails, and seconds that they took.
     let (simulated, mut spent) = (Cell::new(0.0), 0.0);
+    let known = Known::default();
     let minutes = ask.time.as_secs() / 60;
     println!("soak: commit {}, seeds from {seed} on for {minutes} min", commit());
     while begun.elapsed() < ask.time {
@@ -45,7 +47,7 @@ fn main() -> ExitCode {
         failed += run("crash", seed, crashes);
         failed += run("files", seed, cuts);
         let before = Instant::now();
-        failed += run("tails", seed, |seed| simulated.set(simulated.get() + tails(seed)));
+        failed += run("tails", seed, |seed| simulated.set(simulated.get() + tails(seed, &known)));
         spent += before.elapsed().as_secs_f64();
         seed += 1;
         if (seed - ask.first).is_multiple_of(100) {
@@ -55,6 +57,9 @@ fn main() -> ExitCode {
     }
     println!("soak: {} seeds, {failed} failed", seed - ask.first);
     println!("soak: tails: {:.2} array-years a core-day", simulated.get() / spent / 365.25);
+    for (kind, seeds) in known.take() {
+        println!("soak: tails: {seeds} seeds with late reads that are known: {kind}");
+    }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -74,13 +79,21 @@ fn cuts(seed: u64) {
     ended.unwrap_or_else(|broken| panic!("{broken}"));
 }
 
-/// Reads beside drives that are slow, hang, retry, fail or lie; for how many seconds the array ran. That reads wait for
-/// writes which wait for such a drive is known.
-fn tails(seed: u64) -> f64 {
+/// Seeds by the kind of their late reads.
+type Known = RefCell<BTreeMap<Kind, u64>>;
+
+/// Reads beside drives that are slow, hang, retry, fail or lie; for how many seconds the array ran. Kinds of late reads that are
+/// known are counted.
+fn tails(seed: u64, known: &Known) -> f64 {
     match Swarm::default().run(seed, &TailAim::DEFAULT) {
         Ok(report) => report.time.as_secs_f64(),
-        Err(broken) if broken.is_known() => 0.0,
-        Err(broken) => panic!("{broken}"),
+        Err(broken) => match broken.kind().filter(|kind| kind.is_known()) {
+            Some(kind) => {
+                *known.borrow_mut().entry(kind).or_default() += 1;
+                0.0
+            }
+            None => panic!("{broken}"),
+        },
     }
 }
 
