@@ -2,10 +2,11 @@
 //! still, an operator's commands.
 
 use levelhead_array::{Blame, RebuildWish, ScrubState, ServerClock};
-use levelhead_block::{Command, Outcome, Piece};
+use levelhead_block::{Command, Outcome};
 use levelhead_stats::Rng;
 use levelhead_units::{DriveIdx, DriveSet, Nanos};
 
+use super::inside::bytes_of;
 use super::{Inside, Machine, Of};
 use crate::crash::aim::Planted;
 use crate::crash::image::{Torn, drawn};
@@ -146,6 +147,6 @@ impl Machine {
 /// What a write inside a disk would write.
 pub(super) fn torn_of(inside: &Inside) -> Option<Torn> {
     let Command::Write { extent, durability, .. } = inside.submit.command else { return None };
-    let bytes = inside.pieces.iter().flat_map(Piece::bytes).copied().collect();
+    let bytes = bytes_of(&inside.pieces);
     Some(Torn { drive: inside.submit.drive, extent, durability, bytes })
 }

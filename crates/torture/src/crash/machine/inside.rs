@@ -113,7 +113,7 @@ impl Machine {
                 Outcome::Done { unknown: SectorSet::EMPTY, damaged }
             }
             Command::Write { extent, durability, .. } => {
-                let bytes: Vec<u8> = pieces.iter().flat_map(Piece::bytes).copied().collect();
+                let bytes = bytes_of(pieces);
                 let stored = self.liar.stores(extent);
                 let (first, rest) = bytes.split_at(stored.sectors.as_usize() * SECTOR_SIZE);
                 disk.write_as(stored, first, durability);
@@ -135,7 +135,7 @@ impl Machine {
         let Coming { disk, has_copy } = self.coming.as_mut().expect("a disk is coming");
         match *command {
             Command::Write { extent, durability, .. } => {
-                let bytes: Vec<u8> = pieces.iter().flat_map(Piece::bytes).copied().collect();
+                let bytes = bytes_of(pieces);
                 *has_copy |= bytes.iter().any(|&byte| byte != 0);
                 disk.write_as(extent, &bytes, durability);
             }
@@ -144,4 +144,9 @@ impl Machine {
         }
         Outcome::GOOD
     }
+}
+
+/// The bytes of a write.
+pub(super) fn bytes_of(pieces: &[Piece]) -> Vec<u8> {
+    pieces.iter().map(Piece::bytes).collect::<Vec<&[u8]>>().concat()
 }
