@@ -1,24 +1,17 @@
 //! The bytes of a world whose content is looked at.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
 use levelhead_array::journal::record::{Record, checksums};
 use levelhead_array::{BufId, Combine, RequestId, Submit, Sums};
 use levelhead_block::{
-    Aftermath, BlockDevice, Buf, Command, Data, Memory, Outcome, Payload, Piece, Place, Request,
-    Silent, SilentWrite, What,
+    Aftermath, BlockDevice, Buf, Command, Memory, Outcome, Payload, Piece, Place, Request, Silent,
+    SilentWrite, What,
 };
 use levelhead_bytes::{Buffers, Caching, Ended, GARBAGE, Platter};
 use levelhead_drive::Completion;
 use levelhead_erasure::Kernel;
 use levelhead_units::{DriveIdx, Extent, Lba, Sectors};
-
-/// A sector that is on its way to a medium.
-#[derive(Clone, Debug)]
-pub(crate) struct LateCopy {
-    pub(crate) lba: Lba,
-    pub(crate) sector: Vec<u8>,
-}
 
 /// Buffers, and the platters behind the modelled drives.
 #[derive(Debug)]
@@ -102,29 +95,6 @@ impl WorldBytes {
         if let Some(id) = room {
             self.buffers.give_back(id, reply.data);
         }
-    }
-
-    /// A record that its drive has ended goes to the medium when the drive has ended both copies of the next
-    /// one: a canary's bug.
-    pub(crate) fn postpone(&mut self, submit: &Submit, late: &mut VecDeque<LateCopy>) {
-        let Some(extent) = submit.command.extent() else { return };
-        let pieces = self.buffers.share(&submit.segments);
-        let sector = pieces.iter().flat_map(Piece::bytes).copied().collect();
-        late.push_back(LateCopy { lba: extent.lba, sector });
-        if late.len() > 2
-            && let Some(LateCopy { lba, sector }) = late.pop_front()
-        {
-            let place = Extent::new(lba, Sectors::new(1));
-            self.platter_mut(submit.drive).bytes_mut(place).copy_from_slice(&sector);
-        }
-    }
-
-    /// A read that its drive has ended brings a record that is not on the medium yet: a canary's bug.
-    pub(crate) fn remember(&mut self, submit: &Submit, copy: &LateCopy) {
-        let id = submit.segments[0].place.buf;
-        let mut buf = self.buffers.lend(id);
-        buf.as_mut_slice().copy_from_slice(&copy.sector);
-        self.buffers.give_back(id, Data::Buf(buf));
     }
 
     /// Carries out what a drive says has become of a write after its end.

@@ -33,12 +33,12 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod keeping;
 mod lone;
 pub mod mounted;
 pub mod open_loop;
 mod pumped;
 pub mod replay;
-mod shelf;
 mod start;
 pub mod studies;
 pub mod timed;
@@ -47,6 +47,5 @@ mod world;
 
 pub use lone::Lone;
 pub use pumped::{Pump, Pumped};
-pub use shelf::Planted;
 pub use start::{Force, Journaling, NoStart};
 pub use world::{Step, Trail, World, WorldError, WorldSettings};

@@ -3,8 +3,7 @@
 //! The members have superblocks, and a start finds out from them what the array is, by the same
 //! [`quorum`] as a server does.
 
-use std::collections::VecDeque;
-
+use levelhead_array::journal::rules::Rules;
 use levelhead_array::membership::{Member, Membership};
 use levelhead_array::quorum::{Assembly, Copy, Found, Refusal, quorum};
 use levelhead_array::reserve::Division;
@@ -14,8 +13,7 @@ use levelhead_array::{
 };
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
 
-use crate::bytes::{LateCopy, WorldBytes};
-use crate::shelf::{Planted, Shelf};
+use crate::keeping::Keeping;
 use crate::{World, WorldError, WorldSettings};
 
 /// What a resync takes that goes on beside requests: so little at a time that they meet.
@@ -54,13 +52,13 @@ pub enum NoStart {
 }
 
 impl World {
-    /// A new array over drives that are large enough for its superblocks, started.
+    /// A new array over drives that are large enough for its superblocks, started; its journal keeps these rules.
     ///
     /// Panics unless bytes are carried and the whole drives are the array's.
     pub fn create(
         settings: &WorldSettings,
         journaling: Journaling,
-        planted: Planted,
+        rules: Rules,
     ) -> Result<Self, WorldError> {
         assert!(settings.content == Content::Carried && settings.area.is_none());
         let mut world = Self::new(settings)?;
@@ -101,8 +99,7 @@ impl World {
                 medium.bytes_mut(Extent::new(lba, Sectors::new(1))).copy_from_slice(&sector);
             }
         }
-        let late = vec![VecDeque::new(); sizes.len()];
-        world.shelf = Some(Shelf { planted, copies, sizes, runs: 0, late, writes: 0 });
+        world.keeping = Some(Keeping { rules, copies, sizes, runs: 0, writes: 0 });
         let started = world.start(Instant::ZERO, DriveSet::EMPTY, Force::No);
         assert_eq!(started, Ok(DriveSet::EMPTY), "a new array is whole");
         Ok(world)
@@ -110,7 +107,7 @@ impl World {
 
     /// Commands that kept the array's books, so far.
     pub fn ledger_writes(&self) -> u64 {
-        self.shelf.as_ref().map_or(0, |shelf| shelf.writes)
+        self.keeping.as_ref().map_or(0, |keeping| keeping.writes)
     }
 
     /// Finds the array on its members and starts it, after a stop or a power cut. Drives in `left_out` are not
@@ -139,11 +136,7 @@ impl World {
                 Err(Refusal::Stale { found: [stale, _], .. })
                 | Err(Refusal::LeftBehind { found: stale, .. })
                 | Err(Refusal::Replaced { found: stale, .. }) => {
-                    let stale = DriveIdx::from_usize(shown[stale]);
-                    match self.shelf().planted {
-                        Planted::StaleMember => self.make_current(&found, stale),
-                        _ => left_out = left_out.with(stale),
-                    }
+                    left_out = left_out.with(DriveIdx::from_usize(shown[stale]));
                 }
                 Err(refusal) => return Err(NoStart::Refused(refusal)),
             }
@@ -168,7 +161,7 @@ impl World {
         assert!(now <= self.next_at(), "{now:?} is past the next event");
         self.array().may_return(drive)?;
         self.replaced += 1;
-        let new = self.shelf.is_some().then(|| {
+        let new = self.keeping.is_some().then(|| {
             let own = self.own_of(drive.as_usize()).expect("the drive says something");
             NewMember { uuid: self.new_name(), own }
         });
@@ -189,7 +182,7 @@ impl World {
         assert!(now <= self.next_at(), "{now:?} is past the next event");
         self.array().may_replace(drive)?;
         self.replaced += 1;
-        let new = match self.shelf {
+        let new = match self.keeping {
             Some(_) => {
                 let words = (0..self.drives.len()).filter(|&at| at != drive.as_usize());
                 let words = words.collect::<Vec<usize>>();
@@ -225,27 +218,14 @@ impl World {
         })
     }
 
-    /// What is late is on the media by the time that an array has ended.
-    pub(crate) fn land_late_records(&mut self) {
-        let (Some(shelf), Some(bytes)) = (&mut self.shelf, &mut self.bytes) else { return };
-        for (at, late) in shelf.late.iter_mut().enumerate() {
-            for LateCopy { lba, sector } in late.drain(..) {
-                let place = Extent::new(lba, Sectors::new(1));
-                let medium = bytes.platter_mut(DriveIdx::from_usize(at));
-                medium.bytes_mut(place).copy_from_slice(&sector);
-            }
-        }
-    }
-
-    fn shelf(&mut self) -> &mut Shelf {
-        self.shelf.as_mut().expect("the array keeps books")
+    fn keeping(&mut self) -> &mut Keeping {
+        self.keeping.as_mut().expect("the array keeps books")
     }
 
     fn settings_of(&mut self, assembly: &Assembly) -> Settings {
-        let shelf = self.shelf();
-        shelf.runs += 1;
-        shelf.late.iter_mut().for_each(VecDeque::clear);
-        let (runs, rules) = (shelf.runs, shelf.planted.rules());
+        let keeping = self.keeping();
+        keeping.runs += 1;
+        let (runs, rules) = (keeping.runs, keeping.rules);
         let mut run = [0xF0; 16];
         run[..8].copy_from_slice(&runs.to_le_bytes());
         Settings {
@@ -262,7 +242,7 @@ impl World {
 
     /// What is on a member's medium.
     fn find(&mut self, at: usize) -> Found {
-        let Shelf { copies, sizes, .. } = self.shelf();
+        let Keeping { copies, sizes, .. } = self.keeping();
         let (copies, size) = (copies[at], sizes[at]);
         let bytes = self.bytes.as_mut().expect("bytes are carried");
         let medium = bytes.platter_mut(DriveIdx::from_usize(at));
@@ -273,30 +253,5 @@ impl World {
         let mut found = Found::new(copies.map(read), size);
         found.read_lists(|extent| Some(medium.bytes(extent).to_vec()));
         found
-    }
-
-    /// The bug: what the newest member says is put onto a stale one.
-    fn make_current(&mut self, found: &[Found], stale: DriveIdx) {
-        let words = found.iter().flat_map(|found| &found.copies).filter_map(|copy| match copy {
-            Copy::Read(read) => read.as_ref().as_ref().ok(),
-            Copy::Unreadable => None,
-        });
-        let newest = words.max_by_key(|word| word.book.generation).expect("one is stale");
-        let mut book = newest.book.clone();
-        book.members[stale.as_usize()].membership = Membership::Present;
-        for at in 0..self.drives.len() {
-            let drive = DriveIdx::from_usize(at);
-            let Found { copies, .. } = self.find(at);
-            let Copy::Read(read) = &copies[0] else { continue };
-            let Ok(word) = &**read else { continue };
-            let sector =
-                Superblock { book: book.clone(), own: word.own.clone(), read_only: 0 }.encode();
-            let places = self.shelf().copies[at];
-            let bytes: &mut WorldBytes = self.bytes.as_mut().expect("bytes are carried");
-            for lba in places {
-                let place = Extent::new(lba, Sectors::new(1));
-                bytes.platter_mut(drive).bytes_mut(place).copy_from_slice(&sector);
-            }
-        }
     }
 }

@@ -10,11 +10,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use levelhead_lab::Planted;
 use levelhead_torture::commit;
 use levelhead_torture::crash::{self, Aim, Tally};
 use levelhead_torture::files;
 use levelhead_torture::restarts;
+use levelhead_torture::restarts::Planted;
 use levelhead_torture::swarm::{self, Sabotage};
 use levelhead_torture::tails::{Aim as TailAim, Kind, Swarm};
 

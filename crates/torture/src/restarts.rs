@@ -17,6 +17,8 @@
 //! Drives are taken away within what the layout survives. No other sector may be wrong, and no other
 //! request refused or left unanswered.
 
+mod planted;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -25,11 +27,13 @@ use levelhead_array::{ArrayEvent, Content, Ending, HostOrder, Policy, RequestId,
 use levelhead_block::{Buf, Command, Durability, Effort, Memory, Outcome, ZeroTail};
 use levelhead_drive::{CacheMode, Profile, Settings};
 use levelhead_stats::{Rng, Streams};
-use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, SECTOR_SIZE, Sectors};
+use levelhead_units::{
+    DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Ratio, SECTOR_SIZE, Sectors,
+};
 
-use levelhead_lab::Planted;
-use levelhead_lab::{Force, Journaling, NoStart};
-use levelhead_lab::{World, WorldSettings};
+use levelhead_lab::{Force, Journaling, NoStart, World, WorldSettings};
+
+pub use self::planted::Planted;
 
 const LAYOUTS: [&str; 10] = [
     "raid4:2+1,chunk=8KiB",
@@ -112,16 +116,19 @@ impl fmt::Display for Report {
 /// Panics at the first wrong sector, unanswered request or unjustified refusal, with the seed.
 pub fn run(seed: u64, planted: Planted) -> Report {
     let mut rng = Streams::new(seed).stream("restarts/plan");
-    let settings = draw(&mut rng, seed);
+    let mut settings = draw(&mut rng, seed);
+    if planted == Planted::LyingFlushes {
+        settings.drives[0].faults.lying_rate = Ratio::ONE;
+    }
     let journaling = match planted {
         Planted::None if rng.below(2) == 0 => Journaling::Members,
         Planted::MarkBeforeFlush | Planted::CopyWithoutLock => Journaling::Members,
         _ => Journaling::None,
     };
-    let world = World::create(&settings, journaling, planted);
+    let world = World::create(&settings, journaling, planted.rules());
     let world = world.expect("the settings above are valid");
     let mut run = Run::new(seed, &settings, world, rng);
-    run.journaling = journaling;
+    (run.journaling, run.planted) = (journaling, planted);
     for _ in 0..LIVES {
         run.live();
         run.look_at_everything();
@@ -216,6 +223,7 @@ struct Run {
     /// A copy of a member, made in this life.
     copy: Option<(DriveIdx, Memory)>,
     journaling: Journaling,
+    planted: Planted,
     report: Report,
 }
 
@@ -254,6 +262,7 @@ impl Run {
             filled: DriveSet::EMPTY,
             copy: None,
             journaling: Journaling::None,
+            planted: Planted::None,
             report,
         }
     }
@@ -483,6 +492,8 @@ impl Run {
 
     fn start(&mut self, left_out: DriveSet, force: Force) -> Result<DriveSet, NoStart> {
         let known = left_out.or(self.disconnected).or(self.world.array().lost());
+        let drives = self.world.array().layout().spec().drives();
+        self.planted.plant(&mut self.world, DriveSet::first(drives as u8).without(left_out));
         let started = self.world.start(self.now, left_out, force);
         if let Ok(absent) = started {
             self.report.refused += u64::from(absent.without(known).len());

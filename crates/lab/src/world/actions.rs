@@ -71,12 +71,8 @@ impl World {
                     }
                 }
                 Action::Inscribe { into, superblock } => {
-                    let written = match &mut self.shelf {
-                        Some(shelf) => shelf.inscribe(*superblock),
-                        None => *superblock,
-                    };
                     let bytes = self.bytes.as_mut().expect("an array that keeps books has bytes");
-                    bytes.buffers.inscribe(into, &written.encode());
+                    bytes.buffers.inscribe(into, &superblock.encode());
                 }
                 Action::Map { into, page } => {
                     let bytes = self.bytes.as_mut().expect("an array that keeps books has bytes");
@@ -116,7 +112,6 @@ impl World {
                     self.losses.push((drive, why));
                 }
                 Action::Stopped(ending) => {
-                    self.land_late_records();
                     self.note(now, Note::Stopped, &[u64::from(ending == Ending::Clean)]);
                     self.ending = Some(ending);
                 }
@@ -152,8 +147,8 @@ impl World {
         let Submit { drive, sub, command, origin, .. } = submit;
         self.submitted += 1;
         self.note(now, Note::Submit, &[drive.as_usize() as u64, sub.0]);
-        if let Some(shelf) = &mut self.shelf {
-            shelf.note_submitted(&submit);
+        if let Some(keeping) = &mut self.keeping {
+            keeping.note_submitted(&submit);
         }
         self.trail.note_given(now, &submit);
         let bay = &mut self.drives[drive.as_usize()];
@@ -196,14 +191,7 @@ impl World {
             if let (Some(bytes), Some(submit)) = (&mut self.bytes, submit)
                 && !(is_lost && bytes.is_released(&submit))
             {
-                let mut shelf = self.shelf.as_mut().filter(|_| done.outcome.is_good());
-                match shelf.as_mut().and_then(|shelf| shelf.delay(&submit)) {
-                    None => bytes.transfer(&submit, done),
-                    Some(earlier) => bytes.postpone(&submit, earlier),
-                }
-                if let Some(copy) = shelf.and_then(|shelf| shelf.remembered(&submit)) {
-                    bytes.remember(&submit, copy);
-                }
+                bytes.transfer(&submit, done);
             }
             self.array.handle_done(now, sub, &outcome);
             self.carry_out(now);

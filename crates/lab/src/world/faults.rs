@@ -142,7 +142,7 @@ impl World {
             bytes.lose_power();
         }
         self.answers.clear();
-        self.array = match self.shelf {
+        self.array = match self.keeping {
             // Nothing runs until it is started again.
             Some(_) => Array::new(&self.array_settings, self.streams),
             None => {
@@ -195,9 +195,6 @@ impl World {
             let medium = bytes.platter_mut(drive);
             let all = Extent::new(Lba::ZERO, medium.size());
             medium.bytes_mut(all).fill(GARBAGE);
-        }
-        if let Some(shelf) = &mut self.shelf {
-            shelf.late[at].clear();
         }
         old.inside.into_keys().chain(old.refused).collect()
     }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use levelhead_array::journal::rules::Rules;
 use levelhead_array::{Content, HostOrder};
 use levelhead_block::conformance::{SuiteSettings, check_device};
 use levelhead_drive::{CacheMode, Drive, Profile, Settings};
-use levelhead_lab::{Journaling, Lone, Planted, Pumped, World, WorldSettings};
+use levelhead_lab::{Journaling, Lone, Pumped, World, WorldSettings};
 use levelhead_stats::Streams;
 use levelhead_units::Sectors;
 
@@ -58,7 +59,7 @@ fn array_of_modelled_drives_conforms() {
             // The same array, which keeps books on drives that have room for them.
             let drives = vec![settings_of(cache, 600)];
             let settings = WorldSettings { drives, ..settings };
-            let world = World::create(&settings, Journaling::Members, Planted::None).unwrap();
+            let world = World::create(&settings, Journaling::Members, Rules::ALL).unwrap();
             check_device(&mut Pumped::new(world), SETTINGS);
         }
     }

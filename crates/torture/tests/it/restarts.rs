@@ -1,7 +1,6 @@
 //! Arrays that are started again and again, many seeds; and what must be found where the books are kept badly.
 
-use levelhead_lab::Planted;
-use levelhead_torture::restarts::{Report, run};
+use levelhead_torture::restarts::{Planted, Report, run};
 
 use crate::expected::caught;
 
@@ -41,7 +40,7 @@ fn seeds_to_find(planted: Planted) -> u64 {
 #[test]
 fn books_that_are_kept_badly_are_found() {
     for planted in [
-        Planted::RecordLate,
+        Planted::LyingFlushes,
         Planted::SameGeneration,
         Planted::StaleMember,
         Planted::LostSet,
