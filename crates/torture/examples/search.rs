@@ -1,13 +1,14 @@
 //! Searches by hand: `search [BOUND|all] [SECONDS]`. Prints what each came to, and how a promise was broken, if one was. All
 //! share the seconds: what one does not need, those after it have.
 
+use std::io::{IsTerminal, stderr};
 use std::num::NonZero;
 use std::process::ExitCode;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use levelhead_torture::commit;
-use levelhead_torture::search::{Bound, search};
+use levelhead_torture::search::{Bound, Limits, Outcome, search};
 
 /// The most states of a bound, some kilobytes of memory each while they wait.
 const STATES_MAX: u64 = 100_000_000;
@@ -32,7 +33,17 @@ fn main() -> ExitCode {
     for (at, (name, bound)) in bounds.iter().enumerate() {
         let begun = Instant::now();
         let share = until.saturating_duration_since(begun) / (bounds.len() - at) as u32;
-        let outcome = search(*bound, share, STATES_MAX, workers);
+        let limits = Limits { time: share, states: STATES_MAX, workers };
+        let tell = |so_far: &Outcome| {
+            if stderr().is_terminal() {
+                let Outcome { states, images, starts, .. } = so_far;
+                eprint!("\r{name}: {states} states, {images} images, {starts} starts so far ");
+            }
+        };
+        let outcome = search(*bound, limits, &tell);
+        if stderr().is_terminal() {
+            eprint!("\r\x1b[2K");
+        }
         println!("{name}: {bound}: {outcome}, {:.1} s", begun.elapsed().as_secs_f64());
         if let Some(broken) = outcome.broken {
             broken.trace.iter().for_each(|what| println!("  {what}"));

@@ -53,12 +53,14 @@ impl Bound {
     const MIRROR: Self = Self { layout: "raid1:2,chunk=4KiB", ..Self::WRITE };
 
     /// What is searched, each by its name: first what ends soon.
-    pub const ALL: [(&'static str, Self); 11] = [
+    pub const ALL: [(&'static str, Self); 13] = [
         ("raid1", Self::MIRROR),
         ("raid1-twice", Self { writes: 2, losses: 0, ..Self::MIRROR }),
         ("raid1-again", Self { losses: 0, cuts: 2, ..Self::MIRROR }),
         ("raid1-returns", Self { writes: 2, returns: 1, ..Self::MIRROR }),
         ("raid5", Self::WRITE),
+        ("metadata-lost", Self { returns: 0, ..Self::METADATA }),
+        ("metadata-once", Self { cuts: 1, ..Self::METADATA }),
         ("metadata", Self { lost: Some(0), ..Self::METADATA }),
         (
             "metadata-replaced",

@@ -39,7 +39,7 @@ mod cuts;
 mod walk;
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub use self::bound::Bound;
 use self::walk::Search;
@@ -97,8 +97,19 @@ pub struct Broken {
     pub trace: Vec<String>,
 }
 
-/// Searches all that a bound allows, until that is done, a promise is broken, or the time or the number of states is over.
-/// What a search that ends of itself comes to does not depend on the number of workers.
-pub fn search(bound: Bound, time: Duration, states_max: u64, workers: usize) -> Outcome {
-    Search::new(bound, Instant::now() + time, states_max).run(workers)
+/// How far a search goes at most, and by how many threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How long it takes.
+    pub time: Duration,
+    /// States that it sees.
+    pub states: u64,
+    /// Threads.
+    pub workers: usize,
+}
+
+/// Searches all that a bound allows, until that is done, a promise is broken or a limit is reached, and tells now and then how
+/// far it is. What a search that ends of itself comes to does not depend on the number of workers.
+pub fn search(bound: Bound, limits: Limits, tell: &(dyn Fn(&Outcome) + Sync)) -> Outcome {
+    Search::new(bound, limits, tell).run()
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use levelhead_array::Spec;
 use levelhead_array::membership::Why;
@@ -13,7 +13,7 @@ use levelhead_block::Durability;
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
 
-use super::{Bound, Broken, Left, Outcome, canon, cuts};
+use super::{Bound, Broken, Left, Limits, Outcome, canon, cuts};
 use crate::crash::aim::Planted;
 use crate::crash::disk::Manners;
 use crate::crash::image::{Image, assemble};
@@ -53,27 +53,33 @@ struct Shared {
     working: usize,
     outcome: Outcome,
     is_over: bool,
+    /// When it was told last how far the search is.
+    told: Option<Instant>,
 }
 
-pub(super) struct Search {
+/// How often it is told how far the search is.
+const TELL_EVERY: Duration = Duration::from_secs(2);
+
+pub(super) struct Search<'a> {
     bound: Bound,
     spec: Spec,
-    until: Instant,
-    states_max: u64,
+    limits: Limits,
+    begun: Instant,
+    tell: &'a (dyn Fn(&Outcome) + Sync),
     shared: Mutex<Shared>,
     /// There is a state to be left, or none will come.
     has_changed: Condvar,
 }
 
-impl Search {
-    pub(super) fn new(bound: Bound, until: Instant, states_max: u64) -> Self {
+impl<'a> Search<'a> {
+    pub(super) fn new(bound: Bound, limits: Limits, tell: &'a (dyn Fn(&Outcome) + Sync)) -> Self {
         let spec = bound.layout.parse().expect("the bounds name good layouts");
         let (shared, has_changed) = Default::default();
-        Self { bound, spec, until, states_max, shared, has_changed }
+        Self { bound, spec, limits, begun: Instant::now(), tell, shared, has_changed }
     }
 
-    /// Leaves all states, with this many workers.
-    pub(super) fn run(self, workers: usize) -> Outcome {
+    /// Leaves all states.
+    pub(super) fn run(self) -> Outcome {
         let Bound { writes, is_announced, losses, returns, replacements, cuts, .. } = self.bound;
         let flushes = u8::from(is_announced && writes > 0);
         let left = Left { writes, flushes, losses, returns, replacements, cuts };
@@ -82,7 +88,7 @@ impl Search {
             Err(how) => self.lock().outcome.broken = Some(broken(how, &[])),
         }
         thread::scope(|scope| {
-            for _ in 1..workers {
+            for _ in 1..self.limits.workers {
                 // Without another thread there are fewer workers.
                 let _ = thread::Builder::new().spawn_scoped(scope, || self.work());
             }
@@ -116,8 +122,12 @@ impl Search {
     fn next(&self) -> Option<State> {
         let mut shared = self.lock();
         loop {
-            shared.is_over |=
-                shared.outcome.states >= self.states_max || Instant::now() >= self.until;
+            let is_long_enough = self.begun.elapsed() >= self.limits.time;
+            shared.is_over |= is_long_enough || shared.outcome.states >= self.limits.states;
+            if shared.told.unwrap_or(self.begun).elapsed() >= TELL_EVERY {
+                shared.told = Some(Instant::now());
+                (self.tell)(&shared.outcome);
+            }
             if shared.is_over || (shared.stack.is_empty() && shared.working == 0) {
                 return None;
             }
