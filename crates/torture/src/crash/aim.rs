@@ -93,6 +93,10 @@ pub struct Faults {
     pub twins: u64,
     /// Of crashes: one fault more than the layout survives: a drive less, or a sector that cannot be read.
     pub beyond: u64,
+    /// Of disks with which something is wrong: their writes and flushes fail, writes in any part.
+    pub failed: u64,
+    /// Of starts: the power fails at every boundary between the effects of a recovery.
+    pub recovery: u64,
     /// Of lives: a second server serves the same members, as members on other machines may have one.
     pub second: u64,
 }
@@ -113,6 +117,8 @@ impl Faults {
         twins: 0,
         second: 0,
         beyond: 0,
+        failed: 0,
+        recovery: 0,
     };
 
     /// Whether one member has faults that are neither a loss nor an error.
@@ -542,6 +548,28 @@ impl Aim {
         ..Self::DEFAULT
     };
 
+    /// Disks whose writes and flushes fail: some sectors are written, and others are as before or cannot be read any more.
+    pub const FAILED: Self = Self {
+        faults: Faults { failed: 1, ..Faults::NONE },
+        odds: Odds { trouble: 1, back: 12, loss: 6, ..Odds::DEFAULT },
+        writes: 12,
+        one_of: 3,
+        ..Self::DEFAULT
+    };
+
+    /// Power cuts at every boundary of recoveries.
+    pub const RECOVERIES: Self = Self {
+        faults: Faults { recovery: 2, ..Faults::NONE },
+        writes: 6,
+        one_of: 12,
+        odds: Odds { without: 2, ..Odds::DEFAULT },
+        ..Self::DEFAULT
+    };
+
+    /// The same over disks that do not store all that is written in place.
+    pub const RECOVERIES_LIES: Self =
+        Self { faults: Self::RECOVERIES.faults, one_of: Self::RECOVERIES.one_of, ..Self::LIES };
+
     /// One fault more than the layout survives: the array may refuse or report, and must not return what was never written.
     pub const BEYOND: Self = Self {
         faults: Faults { beyond: 2, ..Faults::NONE },
@@ -569,7 +597,7 @@ impl Aim {
     ];
 
     /// Each aim that the array must survive, and its name.
-    pub const ALL: [(&'static str, Self); 33] = [
+    pub const ALL: [(&'static str, Self); 36] = [
         ("short", Self::DEFAULT),
         ("long", Self::LONG),
         ("focused", Self::FOCUSED),
@@ -603,5 +631,8 @@ impl Aim {
         ("full", Self::FULL),
         ("stops", Self::STOPS),
         ("twins", Self::TWINS),
+        ("failed", Self::FAILED),
+        ("recoveries", Self::RECOVERIES),
+        ("recoveries-lies", Self::RECOVERIES_LIES),
     ];
 }

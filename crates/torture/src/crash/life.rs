@@ -80,7 +80,8 @@ impl Run<'_> {
     pub(super) fn life(&mut self, mut machine: Machine, depth: u32) -> Result<(), String> {
         let mut writes = 1 + self.rng.below(self.aim.writes);
         let mut losses = self.happens(self.odds().loss);
-        let mut troubles = machine.has_patience() && self.happens(self.odds().trouble);
+        let may_trouble = machine.has_patience() || self.faults().failed > 0;
+        let mut troubles = may_trouble && self.happens(self.odds().trouble);
         let has_asides = self.happens(self.odds().aside);
         let mut second = match self.happens(self.faults().second) {
             true => self.start(machine.image(), DriveSet::EMPTY).ok(),
@@ -157,6 +158,7 @@ impl Run<'_> {
         self.tally.logged_again += machine.array.counters().journal_logged_again;
         self.tally.read_back += machine.array.counters().verify_reads;
         self.tally.flawed += machine.array.counters().verify_found;
+        self.tally.failed += std::mem::take(&mut machine.failed);
         self.tally.met.add(&std::mem::take(&mut machine.met));
         machine.trouble = None;
         if let Some(mut second) = second {
@@ -233,7 +235,10 @@ impl Run<'_> {
     fn begin_trouble(&mut self, machine: &mut Machine) {
         let Some(drive) = self.one_to_lose(machine) else { return };
         let wrong = [Wrong::Hangs, Wrong::Refuses, Wrong::Full, Wrong::ReadOnly];
-        let wrong = wrong[self.rng.below(wrong.len() as u64) as usize];
+        let wrong = match self.happens(self.faults().failed) {
+            true => Wrong::Fails,
+            false => wrong[self.rng.below(wrong.len() as u64) as usize],
+        };
         machine.trouble(Trouble { drive, wrong });
         self.tally.troubled += 1;
     }
@@ -425,6 +430,9 @@ impl Run<'_> {
             }
             started => started?,
         };
+        if depth == 0 && self.happens(self.faults().recovery) {
+            return self.cut_everywhere(machine, depth);
+        }
         if self.happens(self.odds().loss_again) {
             for _ in 0..self.rng.below(60) {
                 machine.step(&mut self.rng);
@@ -469,6 +477,19 @@ impl Run<'_> {
         }
         self.tally.met.add(&machine.met);
         machine.verify(&mut self.rng).map_err(|how| format!("with disks less, {how}"))
+    }
+
+    /// The power fails at every boundary of a recovery.
+    fn cut_everywhere(&mut self, mut machine: Machine, depth: u32) -> Result<(), String> {
+        while machine.array.journal_status().is_some_and(|status| status.is_recovering) {
+            self.cut(&mut machine, depth + 1)?;
+            self.tally.again += 1;
+            if !machine.step(&mut self.rng) {
+                break;
+            }
+            machine.is_good()?;
+        }
+        machine.verify(&mut self.rng)
     }
 
     /// A copy of another member is in the place of one that is missing: the array must not be started with both.

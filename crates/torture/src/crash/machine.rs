@@ -46,6 +46,8 @@ pub(crate) enum Wrong {
     Full,
     /// It may not be written.
     ReadOnly,
+    /// Its writes and flushes fail.
+    Fails,
 }
 
 /// A disk with which something is wrong.
@@ -145,6 +147,8 @@ pub struct Machine {
     pub(crate) given_up: u64,
     /// Sectors that are damaged.
     pub(crate) damaged: u64,
+    /// Writes that failed.
+    pub(crate) failed: u64,
     liar: Liar,
     pub(crate) doubts: Doubts,
     /// What was recorded of redundancy before this start.
@@ -235,6 +239,7 @@ impl Machine {
             broken: None,
             given_up: 0,
             damaged: 0,
+            failed: 0,
             liar: Liar::new(lies, seed, assembly.area.clone()),
             doubts,
             recorded,

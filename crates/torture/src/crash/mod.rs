@@ -73,6 +73,8 @@ pub struct Tally {
     pub lost: u64,
     /// Disks with which something was wrong for a time.
     pub troubled: u64,
+    /// Writes that failed.
+    pub failed: u64,
     /// Disks that sat out for a time.
     pub aside: u64,
     /// Announced writes that were logged after all, because a disk sat out or hung.

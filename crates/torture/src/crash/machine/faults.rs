@@ -2,9 +2,9 @@
 //! still, an operator's commands.
 
 use levelhead_array::{Blame, RebuildWish, ScrubState, ServerClock};
-use levelhead_block::{Command, Outcome};
+use levelhead_block::{Command, Outcome, SectorSet};
 use levelhead_stats::Rng;
-use levelhead_units::{DriveIdx, DriveSet, Nanos};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Nanos, SECTOR_SIZE, Sectors};
 
 use super::inside::bytes_of;
 use super::{Inside, Machine, Of};
@@ -119,6 +119,41 @@ impl Machine {
         let wish = RebuildWish { is_paused: !wish.is_paused, ..wish };
         self.array.handle_rebuild_wish(self.now, wish);
         self.carry_out();
+    }
+
+    /// A write or a flush fails, as its disk says: some sectors of a write are written, and others are as before or cannot be
+    /// read any more; some of those that were written count as failed, too.
+    pub(super) fn fail_command(&mut self, inside: &Inside, rng: &mut Rng) -> Option<Outcome> {
+        let drive = inside.submit.drive;
+        match inside.submit.command {
+            Command::Flush => return Some(Outcome::Gone),
+            Command::Write { .. } => {}
+            _ => return None,
+        }
+        let Torn { extent, durability, bytes, .. } = torn_of(inside)?;
+        let disk = &mut self.disks[drive.as_usize()];
+        let mut damaged: Vec<u32> = Vec::new();
+        for (offset, (lba, sector)) in (0..).zip(extent.iter().zip(bytes.chunks_exact(SECTOR_SIZE)))
+        {
+            match rng.below(4) {
+                0 => damaged.push(offset),
+                1 => {
+                    disk.spoil(lba);
+                    self.spoilt = self.spoilt.with(drive);
+                    damaged.push(offset);
+                }
+                kind => {
+                    disk.write_as(Extent::new(lba, Sectors::new(1)), sector, durability);
+                    damaged.extend((kind == 2).then_some(offset));
+                }
+            }
+        }
+        if damaged.is_empty() {
+            damaged.push(0);
+        }
+        self.failed += 1;
+        let damaged = damaged.into_iter().collect();
+        Some(Outcome::Done { unknown: SectorSet::EMPTY, damaged })
     }
 
     /// Another disk is in this place: nothing that was sent to the old one lands here, and nothing of it comes back.

@@ -117,7 +117,7 @@ impl Machine {
     }
 
     /// How a command ends that a disk does not carry out because something is wrong with it.
-    fn hindered(&self, inside: &Inside, rng: &mut Rng) -> Option<Outcome> {
+    fn hindered(&mut self, inside: &Inside, rng: &mut Rng) -> Option<Outcome> {
         let Submit { drive, command, .. } = &inside.submit;
         let trouble = self.trouble.filter(|trouble| trouble.drive == *drive)?;
         if self.array.away().contains(*drive) {
@@ -132,6 +132,7 @@ impl Machine {
                 let damaged = SectorSet::first(extent.sectors);
                 Some(Outcome::Done { unknown: SectorSet::EMPTY, damaged })
             }
+            Wrong::Fails => self.fail_command(inside, rng),
             Wrong::Hangs => None,
         }
     }
