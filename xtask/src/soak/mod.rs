@@ -5,6 +5,7 @@
 //! | `corruption` | 10^5 stripes with silent corruption | |
 //! | `swarms` | the swarms in virtual time, with ever new seeds | |
 //! | `search` | every order, power cut and loss that small arrays may meet, as far as the time goes | git |
+//! | `model` | every state of the model of the membership and the log, of larger arrays than the tests take | |
 //! | `mutants` | small changes of the array's durable core, all in one build: which of them crash swarms notice | git |
 //! | `sequences` | a filesystem's images at every command of every sequence of one operation and of two | |
 //! | `kernels` | every kernel of the decoder in a drive against the one that defines them, over a thousand frames | |
@@ -84,6 +85,8 @@ enum Part {
     Swarms,
     /// Every order, power cut and loss that small arrays may meet
     Search,
+    /// Every state of the model of the membership and the log
+    Model,
     /// Small changes of the array's durable core, and which of them crash swarms notice
     Mutants,
     /// Images of a filesystem at every command of every sequence of one operation and of two
@@ -124,6 +127,7 @@ impl Part {
             Self::Corruption => "corruption",
             Self::Swarms => "swarms",
             Self::Search => "search",
+            Self::Model => "model",
             Self::Mutants => "mutants",
             Self::Sequences => "sequences",
             Self::Kernels => "kernels",
@@ -148,6 +152,7 @@ impl Part {
             Self::Corruption
             | Self::Swarms
             | Self::Search
+            | Self::Model
             | Self::Mutants
             | Self::Sequences
             | Self::Kernels
@@ -219,6 +224,9 @@ fn run_part(root: &Path, part: Part, wish: &Wish) -> anyhow::Result<()> {
             let example =
                 ["run", "--release", "--package", "levelhead-torture", "--example", "search"];
             good(cargo(root).args(example).args(["--", "all", &seconds]))
+        }
+        Part::Model => {
+            test(root, &["--package", "levelhead-array", "--test", "model"], "soak_", &[])
         }
         Part::Mutants => mutants::run(root, &wish.mutants, wish.minutes(20), wish.first),
         Part::Sequences => sequences(root),
