@@ -27,12 +27,11 @@ use levelhead_array::{ArrayEvent, Content, Ending, HostOrder, Policy, RequestId,
 use levelhead_block::{Buf, Command, Durability, Effort, Memory, Outcome, ZeroTail};
 use levelhead_drive::{CacheMode, Profile, Settings};
 use levelhead_stats::{Rng, Streams};
-use levelhead_units::{
-    DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Ratio, SECTOR_SIZE, Sectors,
-};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, SECTOR_SIZE, Sectors};
 
 use levelhead_lab::{Force, Journaling, NoStart, World, WorldSettings};
 
+use self::planted::Earlier;
 pub use self::planted::Planted;
 
 const LAYOUTS: [&str; 10] = [
@@ -116,10 +115,7 @@ impl fmt::Display for Report {
 /// Panics at the first wrong sector, unanswered request or unjustified refusal, with the seed.
 pub fn run(seed: u64, planted: Planted) -> Report {
     let mut rng = Streams::new(seed).stream("restarts/plan");
-    let mut settings = draw(&mut rng, seed);
-    if planted == Planted::LyingFlushes {
-        settings.drives[0].faults.lying_rate = Ratio::ONE;
-    }
+    let settings = draw(&mut rng, seed);
     let journaling = match planted {
         Planted::None if rng.below(2) == 0 => Journaling::Members,
         Planted::MarkBeforeFlush | Planted::CopyWithoutLock => Journaling::Members,
@@ -224,6 +220,7 @@ struct Run {
     copy: Option<(DriveIdx, Memory)>,
     journaling: Journaling,
     planted: Planted,
+    earlier: Earlier,
     report: Report,
 }
 
@@ -263,6 +260,7 @@ impl Run {
             copy: None,
             journaling: Journaling::None,
             planted: Planted::None,
+            earlier: Earlier::default(),
             report,
         }
     }
@@ -433,6 +431,9 @@ impl Run {
         self.report.cuts += 1;
         self.collect();
         self.world.power_cut(self.now);
+        if self.planted == Planted::RecordLate {
+            self.earlier.put_back(&mut self.world);
+        }
         self.inside.clear();
         self.copy = None;
         let drives = self.world.array().layout().spec().drives() as u64;
@@ -605,6 +606,9 @@ impl Run {
     fn step(&mut self, limit: Instant) {
         assert!(self.now < limit, "{}: no end", self.context());
         self.world.step();
+        if self.planted == Planted::RecordLate {
+            self.earlier.look(&mut self.world);
+        }
         self.now = self.now.max(self.world.now());
         self.collect();
     }

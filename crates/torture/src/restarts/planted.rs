@@ -1,4 +1,5 @@
-//! Bugs in the keeping of superblocks, for canaries: planted on the members before a start, and in the rules of the journal.
+//! Faults of superblocks, for canaries: planted on the members after a power cut and before a start, and in the rules of the
+//! journal.
 
 use levelhead_array::journal::rules::{Rule, Rules};
 use levelhead_array::membership::Membership;
@@ -12,8 +13,8 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
 pub enum Planted {
     /// None.
     None,
-    /// Drives that say of every flush at once that it has ended.
-    LyingFlushes,
+    /// A superblock counts as durable before it is: after a power cut each drive has the one before it.
+    RecordLate,
     /// A change of the array's state does not raise the generation.
     SameGeneration,
     /// A member that holds old data is taken for a good one.
@@ -36,16 +37,52 @@ impl Planted {
         }
     }
 
-    /// Makes the members say what they would say if the array had the bug.
+    /// Changes the superblocks of the members to what an array with the bug would have written.
     pub(super) fn plant(self, world: &mut World, shown: DriveSet) {
         match self {
-            Self::SameGeneration => change_all(world, shown, |_, word| word.book.generation = 1),
-            Self::LostSet => change_all(world, shown, |_, word| {
-                let members = &mut word.book.members;
+            Self::SameGeneration => {
+                change_all(world, shown, |_, superblock| superblock.book.generation = 1);
+            }
+            Self::LostSet => change_all(world, shown, |_, superblock| {
+                let members = &mut superblock.book.members;
                 members.iter_mut().for_each(|member| member.membership = Membership::Present);
             }),
             Self::StaleMember => make_current(world, shown),
-            Self::None | Self::LyingFlushes | Self::MarkBeforeFlush | Self::CopyWithoutLock => {}
+            Self::None | Self::RecordLate | Self::MarkBeforeFlush | Self::CopyWithoutLock => {}
+        }
+    }
+}
+
+/// The superblocks of all drives, and those before them.
+#[derive(Default)]
+pub(super) struct Earlier {
+    now: Vec<Vec<u8>>,
+    before: Vec<Vec<u8>>,
+    /// How many drives were replaced by then.
+    replaced: u64,
+}
+
+impl Earlier {
+    /// Notes what has changed since the last look.
+    pub(super) fn look(&mut self, world: &mut World) {
+        let all: Vec<(DriveIdx, Lba)> = all(world);
+        let now: Vec<Vec<u8>> =
+            all.iter().map(|&(drive, lba)| sector_mut(world, drive, lba).to_vec()).collect();
+        if self.now.len() != now.len() || self.replaced != world.replaced() {
+            *self = Self { before: now.clone(), now, replaced: world.replaced() };
+            return;
+        }
+        for (at, sector) in now.into_iter().enumerate() {
+            if sector != self.now[at] {
+                self.before[at] = std::mem::replace(&mut self.now[at], sector);
+            }
+        }
+    }
+
+    /// Puts the ones before onto the drives.
+    pub(super) fn put_back(&self, world: &mut World) {
+        for ((drive, lba), before) in all(world).into_iter().zip(&self.before) {
+            sector_mut(world, drive, lba).copy_from_slice(before);
         }
     }
 }
@@ -53,31 +90,50 @@ impl Planted {
 /// Gives every member the newest book, in which those with an older one are present.
 fn make_current(world: &mut World, shown: DriveSet) {
     let mut said: Vec<(DriveIdx, Superblock)> = Vec::new();
-    change_all(world, shown, |drive, word| said.push((drive, word.clone())));
-    let Some((_, newest)) = said.iter().max_by_key(|(_, word)| word.book.generation) else {
+    change_all(world, shown, |drive, superblock| said.push((drive, superblock.clone())));
+    let Some((_, newest)) = said.iter().max_by_key(|(_, superblock)| superblock.book.generation)
+    else {
         return;
     };
     let mut book = newest.book.clone();
-    for (drive, _) in said.iter().filter(|(_, word)| word.book.generation < book.generation) {
+    for (drive, _) in
+        said.iter().filter(|(_, superblock)| superblock.book.generation < book.generation)
+    {
         book.members[drive.as_usize()].membership = Membership::Present;
     }
-    change_all(world, shown, |_, word| word.book = book.clone());
+    change_all(world, shown, |_, superblock| superblock.book = book.clone());
 }
 
-/// Changes every superblock of these drives: at the first of their sectors and at the last.
+/// Changes every superblock of these drives.
 fn change_all(
     world: &mut World,
     shown: DriveSet,
     mut change: impl FnMut(DriveIdx, &mut Superblock),
 ) {
     for drive in shown.iter() {
-        let medium = world.platter_mut(drive).expect("bytes are carried");
-        for lba in [Lba::ZERO, Lba::ZERO + (medium.size() - Sectors::new(1))] {
-            let sector = medium.bytes_mut(Extent::new(lba, Sectors::new(1)));
-            if let Ok(mut word) = Superblock::decode(sector) {
-                change(drive, &mut word);
-                sector.copy_from_slice(&word.encode());
+        for lba in places(world, drive) {
+            let sector = sector_mut(world, drive, lba);
+            if let Ok(mut superblock) = Superblock::decode(sector) {
+                change(drive, &mut superblock);
+                sector.copy_from_slice(&superblock.encode());
             }
         }
     }
+}
+
+/// Every superblock of every drive.
+fn all(world: &mut World) -> Vec<(DriveIdx, Lba)> {
+    let drives = DriveSet::first(world.array().layout().spec().drives() as u8);
+    drives.iter().flat_map(|drive| places(world, drive).map(|lba| (drive, lba))).collect()
+}
+
+/// Where a drive has superblocks: in its first sector and in its last.
+fn places(world: &mut World, drive: DriveIdx) -> [Lba; 2] {
+    let size = world.platter_mut(drive).expect("bytes are carried").size();
+    [Lba::ZERO, Lba::ZERO + (size - Sectors::new(1))]
+}
+
+fn sector_mut(world: &mut World, drive: DriveIdx, lba: Lba) -> &mut [u8] {
+    let medium = world.platter_mut(drive).expect("bytes are carried");
+    medium.bytes_mut(Extent::new(lba, Sectors::new(1)))
 }

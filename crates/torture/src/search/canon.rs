@@ -14,9 +14,9 @@ use crate::crash::machine::Machine;
 /// Kinds of names, as they begin.
 const NAMES: [&[u8]; 2] = [b"SubId", b"Own"];
 
-/// Fields that decide nothing here: counters; a source of chance that nothing draws from without a policy; and what was
-/// measured of the drives, because no time passes while a command is inside one, and their numbers count only in the hundreds;
-/// what only saves looking.
+/// Fields that decide nothing here: counters; a source of chance that nothing draws from without a policy; what was measured of
+/// the drives, because no time passes while a command is inside one; how many commands they have completed, which counts
+/// from hundreds on only; and which drives may have work, which only saves a look at the others.
 const LEFT_OUT: [(&[u8], &[u8]); 12] = [
     (b"Core", b"counters"),
     (b"Core", b"sub_next"),
@@ -35,7 +35,7 @@ const LEFT_OUT: [(&[u8], &[u8]); 12] = [
 /// Lists whose order decides nothing.
 const SETS: [(&[u8], &[u8]); 1] = [(b"HostQueue", b"inside")];
 
-/// Numbers from here on are names of the array's own requests, counted down.
+/// Numbers from here on are names of the array's own requests, counted down, where the number of a request stands.
 const NAME_FROM: u64 = u64::MAX - (1 << 40);
 
 /// The hash of a state.
@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
                     continue;
                 }
                 b'0'..=b'9' => {
-                    self.number(out);
+                    self.number(word == b"origin" || of == b"RequestId", out);
                     continue;
                 }
                 b',' if is_set => entries.push(out.len() - begin),
@@ -150,10 +150,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A number as it is, if it is no name.
-    fn number(&mut self, out: &mut Vec<u8>) {
+    /// A number as it is, unless it is the name of one of the array's own requests.
+    fn number(&mut self, is_of_request: bool, out: &mut Vec<u8>) {
         let digits = self.run(|byte| byte.is_ascii_digit());
-        let is_name = digits.len() >= 20 && value(digits) >= NAME_FROM;
+        let is_name = is_of_request && value(digits) >= NAME_FROM;
         out.extend_from_slice(if is_name { b"#" } else { digits });
     }
 
@@ -225,11 +225,15 @@ mod tests {
     #[test]
     fn names_are_what_they_stand_for_and_stand_in_no_order() {
         let meaning = |kind: &str, number: u64| if kind == "Own" { 7 } else { number % 10 };
-        let one = "Core { subs: {SubId(15): B([1, Own(3)]), SubId(24): C}, counters: N {x: (1, 2)}, of: 18446744073709551610 }";
-        let other = "Core { subs: {SubId(34): C, SubId(45): B([1, Own(9)])}, counters: 5, of: 18446744073709551600 }";
+        let one = "Core { subs: {SubId(15): B([1, Own(3)]), SubId(24): C}, counters: N {x: (1, 2)}, origin: 18446744073709551610 }";
+        let other = "Core { subs: {SubId(34): C, SubId(45): B([1, Own(9)])}, counters: 5, origin: 18446744073709551600 }";
         assert_eq!(canonical(one, &meaning), canonical(other, &meaning));
         let third = one.replace("[1, Own(3)]", "[Own(3), 1]");
         assert_ne!(canonical(one, &meaning), canonical(&third, &meaning));
+        let words =
+            ["Map { words: [18446744073709551614] }", "Map { words: [18446744073709551615] }"];
+        let [one_word, other_word] = words.map(|text| canonical(text, &meaning));
+        assert_ne!(one_word, other_word, "they are no names");
         let of_another =
             [one, other].map(|text| canonical(&text.replace("Core", "Other"), &meaning));
         assert_ne!(of_another[0], of_another[1], "its counters count");

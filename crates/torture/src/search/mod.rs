@@ -23,15 +23,18 @@
 //! - Reads of drives end before anything else does. They change nothing on the drives; that an answer of a read comes later
 //!   than the end of a write is left to the swarm.
 //! - Clients read only where nothing else is under way, and after every start. What follows a start then is one way of many:
-//!   everything is read, a drive after the other is lost; and the same once all drives are back that may be.
+//!   everything is read, also without each drive that may be lost; and the same once all drives are back that may be.
 //! - Time stands still but where nothing else can happen: then it goes on to what the array has planned next.
 //! - Drives end what they were sent, and do what they say: errors, lies and torn sectors are left to the swarm.
 //! - A lost drive may be shown after a power cut, or not. That it is dead before is the same as not being shown. What is inside
 //!   it when it is lost is not written; what is in its cache stays there.
 //! - A drive that was replaced, and is shown once more after a power cut, has stored all that it was sent.
-//! - States are told apart by a hash of 128 bits of all that the array, the disks and the commands inside them hold, but for
-//!   numbers that only give names (of commands, buffers and requests) and for counters. Two states whose hashes are equal are
-//!   taken for one.
+//! - A client writes only where no request is under way.
+//! - States are told apart by a hash of 128 bits of the array, the disks and the commands inside them; of a command, a
+//!   buffer and a sector it has a hash of 64 bits. Numbers that only give names (of commands, buffers and requests), counters and
+//!   what was measured of the drives do not count. Two states whose hashes are equal are taken for one. So are states in which
+//!   two buffers of the same content, or two commands inside a drive that are alike, are exchanged, and in which commands
+//!   inside the drives were given their names in another order.
 
 mod bound;
 mod canon;

@@ -311,18 +311,16 @@ impl<'a> Search<'a> {
         };
         let missing: Vec<DriveSet> =
             sets.map(set).filter(|&set| self.spec.survives(gone.or(set))).collect();
+        if missing.is_empty() {
+            return Err(broken(format!("{gone:?} are gone, more than may be lost"), trace));
+        }
         for missing in missing {
             let hidden = image.dead.or(missing);
             let mut trace = trace.to_vec();
             trace.push(format!("a start without {missing:?}"));
             self.lock().outcome.starts += 1;
-            let is_doubtful = |how: &str| how.starts_with("the array is in doubt");
-            let machine = match self.start(image.clone(), hidden, left.cuts) {
-                Ok(machine) => machine,
-                // A loss that was not recorded leaves redundancy in doubt; the array says so.
-                Err(how) if is_doubtful(&how) && image.recorded == 0 => continue,
-                Err(how) => return Err(broken(how, &trace)),
-            };
+            let machine = self.start(image.clone(), hidden, left.cuts);
+            let machine = machine.map_err(|how| broken(how, &trace))?;
             self.check(machine.clone(), trace.clone())?;
             if left.cuts > 0 {
                 self.push(State { machine, left, trace });
@@ -331,11 +329,11 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Reads everything, loses all that the layout survives the loss of, and reads everything again; the same once every drive is
-    /// back that may be taken back.
+    /// Reads everything, also without each drive that the layout survives the loss of; the same once every drive is back that may be
+    /// taken back.
     fn check(&self, mut machine: Machine, mut trace: Vec<String>) -> Result<(), Broken> {
         read_all(&mut machine, &trace)?;
-        self.lose_all(machine.clone(), trace.clone())?;
+        self.lose_all(&machine, &trace)?;
         let mut is_back = false;
         while let Some(drive) = machine.may_return().iter().next() {
             is_back = true;
@@ -343,20 +341,21 @@ impl<'a> Search<'a> {
             machine.bring_back(drive, &mut rng(0));
             read_all(&mut machine, &trace)?;
         }
-        if is_back { self.lose_all(machine, trace) } else { Ok(()) }
+        if is_back { self.lose_all(&machine, &trace) } else { Ok(()) }
     }
 
-    fn lose_all(&self, mut machine: Machine, mut trace: Vec<String>) -> Result<(), Broken> {
-        loop {
-            let gone = machine.gone();
-            let all = DriveSet::first(self.spec.members() as u8).without(gone);
-            let Some(drive) = all.iter().find(|&drive| self.spec.survives(gone.with(drive))) else {
-                return Ok(());
-            };
+    /// Loses every drive that may go, one after the other in every order, and reads everything after each.
+    fn lose_all(&self, machine: &Machine, trace: &[String]) -> Result<(), Broken> {
+        let gone = machine.gone();
+        let there = DriveSet::first(self.spec.members() as u8).without(gone);
+        for drive in there.iter().filter(|&drive| self.spec.survives(gone.with(drive))) {
+            let (mut machine, mut trace) = (machine.clone(), trace.to_vec());
             trace.push(format!("drive {drive} is lost"));
             machine.lose(drive);
             read_all(&mut machine, &trace)?;
+            self.lose_all(&machine, &trace)?;
         }
+        Ok(())
     }
 }
 

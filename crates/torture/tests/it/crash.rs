@@ -61,7 +61,10 @@ const SEEDS: [(&str, u64); 36] = [
 
 /// Images of all aims at least, and pairs of a fault and a phase that are never met at most: without optimization, and with. A
 /// swarm in which less happens proves less.
-const FLOORS: [(u64, usize); 2] = [(6_000, 100), (20_000, 90)];
+const FLOORS: [(u64, usize); 2] = [(6_000, 65), (20_000, 55)];
+
+/// Faults that only aims at known defects have.
+const OF_KNOWN: [&str; 3] = ["disconnect", "late", "older"];
 
 #[test]
 fn no_crash_breaks_the_promise() {
@@ -77,6 +80,13 @@ fn no_crash_breaks_the_promise() {
         let seeds = if cfg!(debug_assertions) { (seeds / 10).max(1) } else { seeds };
         print!("{name}: ");
         let tally = swarm(first, asked("CRASH_SEEDS").unwrap_or(seeds), aim);
+        match name {
+            "failed" => assert!(tally.failed > 0, "no write has failed"),
+            "recoveries" | "recoveries-lies" => {
+                assert!(2 * tally.again > tally.images, "few images of recoveries");
+            }
+            _ => {}
+        }
         images += tally.images;
         met.add(&tally.met);
     }
@@ -84,7 +94,8 @@ fn no_crash_breaks_the_promise() {
     let (images_min, never_max) = FLOORS[usize::from(!cfg!(debug_assertions))];
     if asked("CRASH_SEEDS").is_none() && only.is_none() {
         assert!(images >= images_min, "{images} crash images");
-        let [never, _] = met.never();
+        let [mut never, _] = met.never();
+        never.retain(|pair| !OF_KNOWN.iter().any(|fault| pair.starts_with(fault)));
         assert!(never.len() <= never_max, "{} never met: {never:?}", never.len());
     }
 }
