@@ -766,3 +766,45 @@ fn found_on(records: &[OnRing]) -> BTreeMap<Missing, DriveSet> {
     }
     found_on
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::durable::superblock::Uuid;
+    use crate::journal::record::RingName;
+
+    fn found(is_whole: bool) -> FoundRecord {
+        let record = Record {
+            ring: RingName { array: Uuid::default(), member: Uuid::default() },
+            place: Lba::new(7),
+            kind: Kind::Payload,
+            id: 5,
+            drive: DriveIdx::new(1),
+            participants: DriveSet::first(3),
+            runs: Vec::new(),
+            committed: 0,
+            retired: 0,
+            dropped: Vec::new(),
+        };
+        FoundRecord { record, sums: Vec::new(), is_whole }
+    }
+
+    /// X5. What does not have its checksum is never written, and everything is decided anew without it.
+    #[test]
+    fn what_was_computed_counts_only_if_its_record_is_whole() {
+        let (buf, missing) = (BufId::Own(3), Missing { id: 5, drive: DriveIdx::new(1) });
+        for (found, is_wrong) in [
+            (vec![found(true)], false),
+            (vec![found(false), found(true)], false),
+            (vec![found(false)], true),
+            (Vec::new(), true),
+        ] {
+            let mut recovery = Recovery::new(1, Rules::ALL);
+            recovery.checked.insert(buf, missing);
+            recovery.handle_examined(buf, found.clone());
+            assert_eq!(recovery.wrong.contains(&missing), is_wrong, "{found:?}");
+            assert_eq!(recovery.came_short, is_wrong, "{found:?}");
+            assert!(recovery.records.is_empty(), "it is on no ring");
+        }
+    }
+}

@@ -370,3 +370,26 @@ pub(crate) fn fits(record: &Record, known: Known<'_>) -> bool {
             && run.extent.iter().all(|lba| is_used(run.drive, lba))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_room_is_lost_and_nothing_else_is() {
+        let cell = |drive, lba| Cell { drive: DriveIdx::new(drive), lba: Lba::new(lba) };
+        let ring = Source::Ring { drive: DriveIdx::new(2), lba: Lba::new(9) };
+        let before = [
+            (cell(1, 0), 5, Source::Codeword, Source::Lost),
+            (cell(1, 1), 5, ring, ring),
+            (cell(1, 2), 6, Source::Codeword, Source::Codeword),
+            (cell(2, 0), 5, Source::Codeword, Source::Codeword),
+        ];
+        let finals = before.map(|(cell, id, source, _)| (cell, Final { id, source }));
+        let mut verdict = Verdict { finals: BTreeMap::from(finals), ..Verdict::default() };
+        verdict.give_up_on(Missing { id: 5, drive: DriveIdx::new(1) });
+        for (cell, _, _, after) in before {
+            assert_eq!(verdict.finals[&cell].source, after, "{cell:?}");
+        }
+    }
+}
