@@ -3,7 +3,10 @@
 use std::fmt;
 use std::ops::{Index, IndexMut};
 
-use crate::spec::{DRIVES_MAX, STRIPES_MAX};
+/// The most drives of a layout here.
+pub(crate) const DRIVES_MAX: usize = 4;
+/// The most stripes of an array here.
+pub(crate) const STRIPES_MAX: usize = 2;
 
 /// A set of drives, by their slots, or of stripes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -3,12 +3,7 @@
 use levelhead_array::Spec;
 use levelhead_units::DriveSet;
 
-use crate::sets::{Drives, PerDrive};
-
-/// The most drives of a layout here.
-pub(crate) const DRIVES_MAX: usize = 4;
-/// The most stripes of an array here.
-pub(crate) const STRIPES_MAX: usize = 2;
+use crate::sets::{DRIVES_MAX, Drives, PerDrive};
 
 /// Number of a slot, which one drive at a time is in.
 pub(crate) type Slot = u8;
