@@ -33,7 +33,6 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
-mod keeping;
 mod lone;
 pub mod mounted;
 pub mod open_loop;
@@ -41,6 +40,7 @@ mod pumped;
 pub mod replay;
 mod start;
 pub mod studies;
+mod superblocks;
 pub mod timed;
 pub mod trace_based;
 mod world;

@@ -13,7 +13,7 @@ use levelhead_array::{
 };
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
 
-use crate::keeping::Keeping;
+use crate::superblocks::Superblocks;
 use crate::{World, WorldError, WorldSettings};
 
 /// What a resync takes that goes on beside requests: so little at a time that they meet.
@@ -99,15 +99,15 @@ impl World {
                 medium.bytes_mut(Extent::new(lba, Sectors::new(1))).copy_from_slice(&sector);
             }
         }
-        world.keeping = Some(Keeping { rules, copies, sizes, runs: 0, writes: 0 });
+        world.superblocks = Some(Superblocks { rules, copies, sizes, runs: 0, writes: 0 });
         let started = world.start(Instant::ZERO, DriveSet::EMPTY, Force::No);
         assert_eq!(started, Ok(DriveSet::EMPTY), "a new array is whole");
         Ok(world)
     }
 
-    /// Commands that kept the array's books, so far.
-    pub fn ledger_writes(&self) -> u64 {
-        self.keeping.as_ref().map_or(0, |keeping| keeping.writes)
+    /// Commands that wrote superblocks, so far.
+    pub fn superblock_writes(&self) -> u64 {
+        self.superblocks.as_ref().map_or(0, |superblocks| superblocks.writes)
     }
 
     /// Finds the array on its members and starts it, after a stop or a power cut. Drives in `left_out` are not
@@ -156,12 +156,12 @@ impl World {
 
     /// A drive that was lost is there again, with all that it holds: it is given what it has missed.
     ///
-    /// Panics if the array keeps books and the drive says nothing.
+    /// Panics if the array has superblocks and the drive has none that can be read.
     pub fn take_back(&mut self, now: Instant, drive: DriveIdx) -> Result<(), NotReplaced> {
         assert!(now <= self.next_at(), "{now:?} is past the next event");
         self.array().may_return(drive)?;
         self.replaced += 1;
-        let new = self.keeping.is_some().then(|| {
+        let new = self.superblocks.is_some().then(|| {
             let own = self.own_of(drive.as_usize()).expect("the drive says something");
             NewMember { uuid: self.new_name(), own }
         });
@@ -177,12 +177,12 @@ impl World {
 
     /// The place of a lost drive gets a new one, which is filled.
     ///
-    /// Panics if the array keeps books and no other member says anything.
+    /// Panics if the array has superblocks and no other member has one that can be read.
     pub fn replace(&mut self, now: Instant, drive: DriveIdx) -> Result<(), NotReplaced> {
         assert!(now <= self.next_at(), "{now:?} is past the next event");
         self.array().may_replace(drive)?;
         self.replaced += 1;
-        let new = match self.keeping {
+        let new = match self.superblocks {
             Some(_) => {
                 let words = (0..self.drives.len()).filter(|&at| at != drive.as_usize());
                 let words = words.collect::<Vec<usize>>();
@@ -218,14 +218,14 @@ impl World {
         })
     }
 
-    fn keeping(&mut self) -> &mut Keeping {
-        self.keeping.as_mut().expect("the array keeps books")
+    fn superblocks(&mut self) -> &mut Superblocks {
+        self.superblocks.as_mut().expect("the array has superblocks")
     }
 
     fn settings_of(&mut self, assembly: &Assembly) -> Settings {
-        let keeping = self.keeping();
-        keeping.runs += 1;
-        let (runs, rules) = (keeping.runs, keeping.rules);
+        let superblocks = self.superblocks();
+        superblocks.runs += 1;
+        let (runs, rules) = (superblocks.runs, superblocks.rules);
         let mut run = [0xF0; 16];
         run[..8].copy_from_slice(&runs.to_le_bytes());
         Settings {
@@ -242,7 +242,7 @@ impl World {
 
     /// What is on a member's medium.
     fn find(&mut self, at: usize) -> Found {
-        let Keeping { copies, sizes, .. } = self.keeping();
+        let Superblocks { copies, sizes, .. } = self.superblocks();
         let (copies, size) = (copies[at], sizes[at]);
         let bytes = self.bytes.as_mut().expect("bytes are carried");
         let medium = bytes.platter_mut(DriveIdx::from_usize(at));

@@ -269,7 +269,7 @@ impl Run {
     fn live(&mut self) {
         // A power cut after `in_books` more commands that keep the books, or after some requests.
         let in_books = (self.rng.below(3) == 0).then(|| self.rng.below(30));
-        let writes_before = self.world.ledger_writes();
+        let writes_before = self.world.superblock_writes();
         let until = in_books.map(|count| writes_before + count);
         let wants_stop = self.rng.below(2) == 0;
         // Now and then a stop or a power cut comes right after the start, while the resync is under way.
@@ -292,7 +292,7 @@ impl Run {
         self.world.stop(self.now);
         let limit = self.now + PATIENCE;
         while self.world.ending().is_none() {
-            if until.is_some_and(|until| self.world.ledger_writes() > until) {
+            if until.is_some_and(|until| self.world.superblock_writes() > until) {
                 self.report.cuts_in_books += 1;
                 return self.cut();
             }
@@ -376,7 +376,7 @@ impl Run {
     /// number of records that there were when the run that was stopped began.
     fn after_a_stop(&mut self, writes_before: u64) {
         let copy = self.copy.take();
-        let was_opened = self.world.ledger_writes() > writes_before;
+        let was_opened = self.world.superblock_writes() > writes_before;
         let may_lose = self.is_synced() && was_opened;
         match self.rng.below(4) {
             0 if may_lose => self.peek_without_one(),
@@ -593,7 +593,7 @@ impl Run {
         let limit = self.now + PATIENCE;
         let is_busy = |world: &World| !world.array().is_quiet_but_for_silent();
         while until.map_or(is_busy(&self.world), |until| self.world.next_at() < until) {
-            if until_written.is_some_and(|count| self.world.ledger_writes() > count) {
+            if until_written.is_some_and(|count| self.world.superblock_writes() > count) {
                 return Passed::CutDue;
             }
             self.step(limit);

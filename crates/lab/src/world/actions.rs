@@ -147,8 +147,8 @@ impl World {
         let Submit { drive, sub, command, origin, .. } = submit;
         self.submitted += 1;
         self.note(now, Note::Submit, &[drive.as_usize() as u64, sub.0]);
-        if let Some(keeping) = &mut self.keeping {
-            keeping.note_submitted(&submit);
+        if let Some(superblocks) = &mut self.superblocks {
+            superblocks.note_submitted(&submit);
         }
         self.trail.note_given(now, &submit);
         let bay = &mut self.drives[drive.as_usize()];

@@ -24,7 +24,7 @@ use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 use crate::bytes::WorldBytes;
-use crate::keeping::Keeping;
+use crate::superblocks::Superblocks;
 
 pub use settings::{WorldError, WorldSettings};
 pub use trail::{Step, Trail};
@@ -48,7 +48,7 @@ pub struct World {
     pub(crate) replaced: u64,
     pub(super) clock: ServerClock,
     /// What is written on the members for the next start, where the array keeps books.
-    pub(crate) keeping: Option<Keeping>,
+    pub(crate) superblocks: Option<Superblocks>,
     events: EventQueue<Event>,
     pub(crate) bytes: Option<WorldBytes>,
     answers: Vec<(Instant, Answer)>,
@@ -143,7 +143,7 @@ impl World {
             },
             replaced: 0,
             clock: ServerClock::default(),
-            keeping: None,
+            superblocks: None,
             events,
             bytes,
             answers,

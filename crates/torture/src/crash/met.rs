@@ -9,7 +9,7 @@ use levelhead_units::DriveIdx;
 /// State machines, each with its states. The first is there for every drive.
 const MACHINES: [(&str, [&str; 4]); 6] = [
     ("drive", ["present", "aside", "away", "filling"]),
-    ("books", ["shut", "open", "", ""]),
+    ("metadata", ["shut", "open", "", ""]),
     ("journal", ["", "recovering", "at rest", "at work"]),
     ("resync", ["idle", "running", "stuck", "done"]),
     ("scrub", ["idle", "running", "stopped", "done"]),
@@ -17,7 +17,7 @@ const MACHINES: [(&str, [&str; 4]); 6] = [
 ];
 
 /// The first of the machines that there is one of.
-const BOOKS: usize = 1;
+const METADATA: usize = 1;
 
 /// A fault, or another thing that comes from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,7 +182,7 @@ impl fmt::Display for Met {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct States {
     drives: [u8; DRIVES_MAX],
-    others: [u8; MACHINES.len() - BOOKS],
+    others: [u8; MACHINES.len() - METADATA],
 }
 
 impl States {
@@ -199,7 +199,7 @@ impl States {
                 () => 0,
             };
         }
-        let books = u8::from(array.is_open());
+        let metadata = u8::from(array.is_open());
         let journal = array.journal_status().map_or(0, |status| match () {
             () if status.is_recovering => 1,
             () if status.open == 0 => 2,
@@ -218,15 +218,15 @@ impl States {
             ScrubState::Done => 3,
         };
         let copy = u8::from(array.copy().is_some());
-        Self { drives, others: [books, journal, resync, scrub, copy] }
+        Self { drives, others: [metadata, journal, resync, scrub, copy] }
     }
 
     fn phases(&self) -> [bool; PHASES.len()] {
-        let Self { drives, others: [books, journal, resync, scrub, copy] } = self;
+        let Self { drives, others: [metadata, journal, resync, scrub, copy] } = self;
         let has = |state: u8| drives.contains(&state);
         [
-            *books == 0,
-            *books > 0,
+            *metadata == 0,
+            *metadata > 0,
             *journal == 1,
             *journal == 3,
             has(2) || has(3),
@@ -255,7 +255,7 @@ impl Watch {
         };
         last.drives.iter().zip(&now.drives).for_each(|(&from, &to)| note(0, from, to));
         for (at, (&from, &to)) in last.others.iter().zip(&now.others).enumerate() {
-            note(BOOKS + at, from, to);
+            note(METADATA + at, from, to);
         }
     }
 }

@@ -1,13 +1,13 @@
-//! What a world knows of the superblocks that its array keeps.
+//! The superblocks of a world's array: where they are, and how many were written.
 
 use levelhead_array::Submit;
 use levelhead_array::journal::rules::Rules;
 use levelhead_block::Command;
 use levelhead_units::{Lba, Sectors};
 
-/// What there is to a world whose array keeps superblocks on its members.
+/// See the module.
 #[derive(Debug)]
-pub(crate) struct Keeping {
+pub(crate) struct Superblocks {
     pub(crate) rules: Rules,
     /// Where each member has its superblocks.
     pub(crate) copies: Vec<[Lba; 2]>,
@@ -18,7 +18,7 @@ pub(crate) struct Keeping {
     pub(crate) writes: u64,
 }
 
-impl Keeping {
+impl Superblocks {
     /// Counts what writes a superblock.
     pub(crate) fn note_submitted(&mut self, submit: &Submit) {
         let Command::Write { extent, .. } = submit.command else { return };
