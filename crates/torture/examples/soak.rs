@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 use levelhead_torture::commit;
 use levelhead_torture::crash::{self, Aim, Tally};
 use levelhead_torture::files;
-use levelhead_torture::restarts;
-use levelhead_torture::restarts::Planted;
+use levelhead_torture::restarts::{self, Planted};
 use levelhead_torture::swarm::{self, Sabotage};
 use levelhead_torture::tails::{Aim as TailAim, Kind, Swarm};
 

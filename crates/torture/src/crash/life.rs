@@ -235,7 +235,8 @@ impl Run<'_> {
     fn begin_trouble(&mut self, machine: &mut Machine) {
         let Some(drive) = self.one_to_lose(machine) else { return };
         let wrong = [Wrong::Hangs, Wrong::Refuses, Wrong::Full, Wrong::ReadOnly];
-        let wrong = match self.happens(self.faults().failed) {
+        // Without patience an array waits for ever for a disk that hangs.
+        let wrong = match self.happens(self.faults().failed) || !machine.has_patience() {
             true => Wrong::Fails,
             false => wrong[self.rng.below(wrong.len() as u64) as usize],
         };
