@@ -13,11 +13,31 @@
 #![forbid(unsafe_code)]
 
 pub mod crash;
+pub mod disk;
 pub mod files;
 pub mod restarts;
 pub mod search;
 pub mod swarm;
 pub mod tails;
+
+use std::fmt;
+
+/// A promise that was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// The seed of the run.
+    pub seed: u64,
+    /// The array or filesystem.
+    pub what: String,
+    /// What was wrong.
+    pub how: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "seed {}, {}: {}", self.seed, self.what, self.how)
+    }
+}
 
 /// The commit of the folder in which a program is run, with `-dirty` where its files differ; `unknown` without git.
 pub fn commit() -> String {

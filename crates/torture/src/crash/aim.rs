@@ -4,7 +4,7 @@ use levelhead_array::journal::rules::Rules;
 use levelhead_array::{VerifyMode, VerifySettings};
 use levelhead_units::{Nanos, Sectors};
 
-use super::disk::Manners;
+use crate::disk::Manners;
 
 /// What a run is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use levelhead_block::Durability;
 use levelhead_stats::Rng;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, SECTOR_SIZE, Sectors};
 
-use super::disk::Disk;
 use super::lies::Doubts;
 use super::promise::Promise;
+use crate::disk::Disk;
 
 /// A write that was inside a disk when the power failed.
 #[derive(Clone, Debug)]

@@ -29,11 +29,11 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 use self::inside::{Inside, Of};
 use super::aim::Planted;
-use super::disk::Disk;
 use super::image::{Assembled, Image, Replaced, Torn, assemble, is_member, with_bad_places};
 use super::lies::{Doubts, Liar};
 use super::met::{Fault, Met, Watch};
 use super::promise::{Promise, Sent};
+use crate::disk::Disk;
 
 /// What is wrong with a disk for a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

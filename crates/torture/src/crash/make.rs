@@ -9,7 +9,7 @@ use levelhead_array::{Layout, Row, Spec};
 use levelhead_stats::Rng;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, SECTOR_SIZE, Sectors};
 
-use super::disk::{Disk, Manners};
+use crate::disk::{Disk, Manners};
 
 /// Room for three maps of what disks have missed.
 pub(crate) const MAPS: Sectors = Sectors::new(3 * MAP_SECTORS);

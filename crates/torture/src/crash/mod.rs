@@ -16,7 +16,6 @@
 //! whole or not at all, sector by sector. A seed decides everything.
 
 pub mod aim;
-pub mod disk;
 pub mod image;
 mod lies;
 mod life;
@@ -24,8 +23,6 @@ pub mod machine;
 pub mod make;
 pub mod met;
 pub mod promise;
-
-use std::fmt;
 
 use levelhead_array::Spec;
 use levelhead_array::superblock::Logs;
@@ -36,6 +33,7 @@ pub use self::aim::{Aim, Faults, Odds, Planted};
 use self::life::Run;
 use self::make::Make;
 pub use self::met::Met;
+use crate::Broken;
 
 const LAYOUTS: [&str; 11] = [
     "raid4:2+1,chunk=4KiB",
@@ -127,23 +125,6 @@ pub struct Tally {
     pub doubts: u64,
     /// Transitions, and faults in phases.
     pub met: Met,
-}
-
-/// A promise that was broken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
-    /// The seed of the run.
-    pub seed: u64,
-    /// The array.
-    pub what: String,
-    /// What was wrong.
-    pub how: String,
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "seed {}, {}: {}", self.seed, self.what, self.how)
-    }
 }
 
 /// One run: an array, a script, and images of it at its effect boundaries.

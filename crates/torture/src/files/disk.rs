@@ -1,18 +1,14 @@
-//! The disk of a filesystem's crash swarm: what it has stored for good, and what a power cut makes of the rest.
+//! The disk of a filesystem's crash swarm: what a power cut makes of its commands, and sectors that cannot be written.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::ops::{Deref, DerefMut};
 
 use levelhead_block::Durability;
 use levelhead_fs::geometry::Geometry;
 use levelhead_stats::Rng;
-use levelhead_units::{Lba, SECTOR_SIZE, Sectors};
+use levelhead_units::{Lba, Sectors};
 
-/// The bytes of a sector. Copies of a disk share them.
-type Sector = Arc<[u8]>;
-
-/// Bytes of a sector of the drive's own: a power cut leaves each of them old or new.
-const OWN_SECTOR: usize = 512;
+use crate::disk::{self, Manners, Sector, Version};
 
 /// What a power cut makes of writes that no flush has made safe, and of those that were inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,25 +51,10 @@ pub(crate) struct Coming {
     pub(crate) command: u64,
 }
 
-/// A version of a sector in the disk's memory.
-#[derive(Clone, Debug)]
-struct Cached {
-    /// The command that has brought it.
-    command: u64,
-    /// Which of all the sectors that ever came this is.
-    arrival: u64,
-    bytes: Sector,
-}
-
 /// See the module. A clone shares its sectors.
 #[derive(Clone, Debug)]
 pub(crate) struct Disk {
-    medium: Vec<Sector>,
-    /// Versions of a sector that may be lost, in the order of their arrival.
-    cache: BTreeMap<Lba, Vec<Cached>>,
-    arrivals: u64,
-    /// Sectors that cannot be read until they are written.
-    pub(crate) bad: BTreeSet<Lba>,
+    under: disk::Disk,
     /// Sectors that were on their way when the power failed, and were not written since.
     pub(crate) cut_off: BTreeSet<Lba>,
     /// Sectors that cannot be written: what is read of them is what was there before.
@@ -82,55 +63,32 @@ pub(crate) struct Disk {
     pub(crate) rewritten: BTreeSet<Lba>,
 }
 
+impl Deref for Disk {
+    type Target = disk::Disk;
+
+    fn deref(&self) -> &disk::Disk {
+        &self.under
+    }
+}
+
+impl DerefMut for Disk {
+    fn deref_mut(&mut self) -> &mut disk::Disk {
+        &mut self.under
+    }
+}
+
 impl Disk {
     /// A disk full of zeroes.
     pub(crate) fn new(size: Sectors) -> Self {
-        let zeroes: Sector = vec![0; SECTOR_SIZE].into();
-        let medium = vec![zeroes; size.as_usize()];
-        let (bad, cut_off, unwritable, rewritten) = Default::default();
-        Self { medium, cache: BTreeMap::new(), arrivals: 0, bad, cut_off, unwritable, rewritten }
-    }
-
-    /// How many sectors it has.
-    pub(crate) fn size(&self) -> Sectors {
-        Sectors::new(self.medium.len() as u64)
-    }
-
-    /// The bytes of a sector, as a read gives them.
-    pub(crate) fn sector(&self, lba: Lba) -> &[u8] {
-        match self.cache.get(&lba).and_then(|versions| versions.last()) {
-            Some(cached) => &cached.bytes,
-            None => &self.medium[lba.get() as usize],
-        }
-    }
-
-    /// How many sectors have arrived: a flush makes those safe that had when it was sent.
-    pub(crate) fn arrivals(&self) -> u64 {
-        self.arrivals
+        let (cut_off, unwritable, rewritten) = Default::default();
+        Self { under: disk::Disk::new(size, Manners::Tearing), cut_off, unwritable, rewritten }
     }
 
     /// A sector of a write that has ended.
     pub(crate) fn write(&mut self, coming: Coming, durability: Durability) {
         let Coming { lba, bytes, command } = coming;
-        self.bad.remove(&lba);
         self.cut_off.remove(&lba);
-        match durability {
-            Durability::Durable => {
-                self.cache.remove(&lba);
-                self.medium[lba.get() as usize] = bytes;
-            }
-            Durability::Cached => {
-                self.arrivals += 1;
-                let arrival = self.arrivals;
-                self.cache.entry(lba).or_default().push(Cached { command, arrival, bytes });
-            }
-        }
-    }
-
-    /// A sector is stored for good, by whichever command.
-    pub(crate) fn store(&mut self, lba: Lba, bytes: &[u8]) {
-        let coming = Coming { lba, bytes: bytes.into(), command: 0 };
-        self.write(coming, Durability::Durable);
+        self.under.put_of(command, lba, bytes, durability);
     }
 
     /// One sector in this number cannot be written any more, of the superblocks, and of the copies of a unit that may lie there, never more
@@ -155,26 +113,12 @@ impl Disk {
         was_rewritten || self.unwritable.contains(&lba)
     }
 
-    /// A flush has ended: what had arrived by then is safe.
-    pub(crate) fn flush(&mut self, arrived: u64) {
-        self.cache.retain(|lba, versions| {
-            let safe = versions.iter().take_while(|cached| cached.arrival <= arrived).count();
-            if let Some(last) = versions.drain(..safe).next_back() {
-                self.medium[lba.get() as usize] = last.bytes;
-            }
-            !versions.is_empty()
-        });
-    }
-
     /// The power fails while some sectors are on their way.
     pub(crate) fn cut(&mut self, fate: Fate, inside: Vec<Coming>, rng: &mut Rng) {
         let mut all: Vec<Coming> = Vec::new();
-        for (lba, versions) in std::mem::take(&mut self.cache) {
-            all.extend(versions.into_iter().map(|Cached { command, bytes, .. }| Coming {
-                lba,
-                bytes,
-                command,
-            }));
+        for (lba, versions) in self.under.take_cache() {
+            let coming = |Version { command, bytes, .. }| Coming { lba, bytes, command };
+            all.extend(versions.into_iter().map(coming));
         }
         self.cut_off.extend(inside.iter().map(|coming| coming.lba));
         all.extend(inside);
@@ -213,35 +157,21 @@ impl Disk {
     }
 
     fn put(&mut self, lba: Lba, bytes: Sector) {
-        if self.unwritable.contains(&lba) {
-            return;
+        if !self.unwritable.contains(&lba) {
+            self.under.store(lba, bytes);
         }
-        self.bad.remove(&lba);
-        self.medium[lba.get() as usize] = bytes;
-    }
-
-    /// Parts of a sector are new, and others old.
-    pub(crate) fn torn(&self, lba: Lba, bytes: &[u8], rng: &mut Rng) -> Sector {
-        let mut left = bytes.to_vec();
-        let old = self.sector(lba).chunks_exact(OWN_SECTOR);
-        for (new, old) in left.chunks_exact_mut(OWN_SECTOR).zip(old) {
-            if rng.below(2) == 0 {
-                new.copy_from_slice(old);
-            }
-        }
-        left.into()
     }
 
     /// A sector cannot be read any more, or has other bytes.
     pub(crate) fn damage(&mut self, lba: Lba, rng: &mut Rng) {
-        assert!(self.cache.is_empty(), "a disk that is at rest is damaged");
+        assert!(self.versions().is_empty(), "a disk that is at rest is damaged");
         match rng.below(2) {
             0 => drop(self.bad.insert(lba)),
             _ => {
                 let mut bytes = self.sector(lba).to_vec();
                 let at = rng.below(bytes.len() as u64) as usize;
                 bytes[at] ^= 1 + rng.below(255) as u8;
-                self.medium[lba.get() as usize] = bytes.into();
+                self.under.store(lba, bytes.as_slice().into());
             }
         }
     }

@@ -112,7 +112,7 @@ impl Make {
         let new = levelhead_fs::make(&wishes).expect("it is large enough");
         let mut disk = Disk::new(Sectors::new(self.sectors));
         for written in new.first.iter().chain(&new.last) {
-            disk.store(written.lba, &written.bytes[..]);
+            disk.store(written.lba, written.bytes[..].into());
         }
         disk
     }

@@ -2,7 +2,6 @@
 //! the model.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use levelhead_block::{
     Buf, Command, Data, Effort, Outcome, Payload, Piece, Reply, RequestId, SectorSet,
@@ -156,7 +155,7 @@ impl Machine {
         assert!(self.inside.is_empty(), "nothing is inside");
         let mut disk = self.disk;
         // What was repaired at the end needs no flush: it may be lost.
-        disk.flush(u64::MAX);
+        disk.end_flush(u64::MAX);
         disk
     }
 
@@ -187,7 +186,7 @@ impl Machine {
     fn submit(&mut self, submit: Submit) {
         self.command_last += 1;
         let command = self.command_last;
-        let arrived = self.disk.arrivals();
+        let arrived = self.disk.begin_flush();
         let mut inside = Inside { submit, command, arrived, met: Vec::new() };
         let own = inside.submit.request.command;
         if let Some(extent) = own.extent() {
@@ -247,7 +246,7 @@ impl Machine {
                 Reply::bare(Outcome::GOOD)
             }
             Command::Flush => {
-                self.disk.flush(inside.arrived);
+                self.disk.end_flush(inside.arrived);
                 Reply::bare(Outcome::GOOD)
             }
             other => panic!("a filesystem never asks for {other:?}"),
@@ -379,7 +378,7 @@ fn coming(inside: &Inside) -> impl Iterator<Item = Coming> {
     let command = inside.command;
     extent.iter().zip(Piece::each_sector(pieces)).map(move |(lba, bytes)| Coming {
         lba,
-        bytes: Arc::from(bytes),
+        bytes: bytes.into(),
         command,
     })
 }

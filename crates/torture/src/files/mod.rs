@@ -27,12 +27,11 @@ mod sequences;
 mod shrink;
 mod survey;
 
-use std::fmt;
-
 use levelhead_fs::rules::Rules;
 
 use self::life::Script;
 pub use self::sequences::sequences;
+use crate::Broken;
 
 /// How often what happens: once in this number of occasions, and never for 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,23 +170,6 @@ pub struct Tally {
     pub unmounts: u64,
     /// Those of them that were mounted once more for a life with images.
     pub stops: u64,
-}
-
-/// A promise that was broken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
-    /// The seed of the run.
-    pub seed: u64,
-    /// The filesystem.
-    pub what: String,
-    /// What was wrong.
-    pub how: String,
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "seed {}, {}: {}", self.seed, self.what, self.how)
-    }
 }
 
 /// One run: a filesystem, a history, and images of it at boundaries between its commands.

@@ -3,8 +3,8 @@
 use levelhead_block::Durability;
 use levelhead_units::{DriveIdx, Lba, SECTOR_SIZE};
 
-use crate::crash::disk::Sector;
 use crate::crash::image::{Image, Replaced, Torn, is_member};
+use crate::disk::Sector;
 
 /// The most images of one power cut that are taken.
 const IMAGES_MAX: u64 = 4_096;

@@ -15,11 +15,11 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
 
 use super::{Bound, Broken, Left, Limits, Outcome, canon, cuts};
 use crate::crash::aim::Planted;
-use crate::crash::disk::Manners;
 use crate::crash::image::{Image, assemble};
 use crate::crash::machine::{Machine, Start};
 use crate::crash::make::{Made, Make};
 use crate::crash::promise::Promise;
+use crate::disk::Manners;
 
 /// A thing that may happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

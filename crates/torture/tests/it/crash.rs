@@ -1,8 +1,8 @@
 //! Crash swarms over arrays with a journal.
 
 use levelhead_array::journal::rules::{Rule, Rules};
-use levelhead_torture::crash::disk::Manners;
 use levelhead_torture::crash::{Aim, Met, Planted, Tally, run};
+use levelhead_torture::disk::Manners;
 
 use crate::expected::caught;
 

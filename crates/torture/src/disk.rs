@@ -1,4 +1,4 @@
-//! A disk of a crash swarm: what it has stored for good, and what a crash may take away.
+//! A disk that can lose power: what is on its medium, and what is in its cache and may be lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -71,12 +71,13 @@ const ZEROES: [u8; SECTOR_SIZE] = [0; SECTOR_SIZE];
 /// Bytes of a sector of a disk that tears.
 const OWN_SECTOR: usize = 512;
 
-/// A sector in the cache.
+/// A version of a sector in the cache.
 #[derive(Clone, Debug)]
-struct Cached {
-    lba: Lba,
-    bytes: Sector,
-    /// Its number among all writes into the cache.
+pub(crate) struct Version {
+    pub(crate) bytes: Sector,
+    /// The command that has brought it, where commands are told apart.
+    pub(crate) command: u64,
+    /// Its number among all that came into the cache.
     number: u64,
 }
 
@@ -84,9 +85,9 @@ struct Cached {
 #[derive(Clone, Debug)]
 pub struct Disk {
     medium: Vec<Sector>,
-    /// In the order of their arrival.
-    cache: Vec<Cached>,
-    /// The number of the next write into the cache.
+    /// In the order of their arrival; none is empty.
+    cache: BTreeMap<Lba, Vec<Version>>,
+    /// The number of the next version in the cache.
     next: u64,
     /// Sectors that it does not give until they are written.
     pub(crate) bad: BTreeSet<Lba>,
@@ -122,19 +123,20 @@ impl Disk {
         bytes
     }
 
-    fn sector(&self, lba: Lba) -> &Sector {
-        let cached = self.cache.iter().rev().find(|cached| cached.lba == lba);
-        cached.map_or(&self.medium[lba.get() as usize], |cached| &cached.bytes)
+    /// What a read gives of a sector, unless that is bad.
+    pub(crate) fn sector(&self, lba: Lba) -> &[u8] {
+        let newest = self.cache.get(&lba).and_then(|versions| versions.last());
+        newest.map_or(&self.medium[lba.get() as usize], |newest| &newest.bytes)
     }
 
     /// Whether a sector is anything but zeroes.
     pub(crate) fn holds_something(&self, lba: Lba) -> bool {
-        self.sector(lba)[..] != ZEROES
+        *self.sector(lba) != ZEROES
     }
 
     /// Whether a sector is not as on another disk.
     pub(crate) fn differs(&self, other: &Self, lba: Lba) -> bool {
-        self.sector(lba)[..] != other.sector(lba)[..]
+        *self.sector(lba) != *other.sector(lba)
     }
 
     /// Cannot give a sector any more, until that is written.
@@ -193,16 +195,22 @@ impl Disk {
 
     /// The same of one sector.
     pub(crate) fn put(&mut self, lba: Lba, sector: Sector, durability: Durability) {
+        self.put_of(0, lba, sector, durability);
+    }
+
+    /// A sector of a write has come, of this command.
+    pub(crate) fn put_of(&mut self, command: u64, lba: Lba, bytes: Sector, durability: Durability) {
         self.bad.remove(&lba);
         self.flaky.remove(&lba);
         self.unstored.remove(&lba);
         match durability {
             Durability::Durable if self.manners != Manners::Lying => {
-                self.cache.retain(|cached| cached.lba != lba);
-                self.medium[lba.get() as usize] = sector;
+                self.cache.remove(&lba);
+                self.medium[lba.get() as usize] = bytes;
             }
             Durability::Durable | Durability::Cached => {
-                self.cache.push(Cached { lba, bytes: sector, number: self.next });
+                let version = Version { bytes, command, number: self.next };
+                self.cache.entry(lba).or_default().push(version);
                 self.next += 1;
             }
         }
@@ -222,7 +230,7 @@ impl Disk {
 
     /// Whether a sector is not what was written there last.
     pub(crate) fn is_stale(&self, lba: Lba) -> bool {
-        self.unstored.get(&lba).is_some_and(|bytes| bytes[..] != self.sector(lba)[..])
+        self.unstored.get(&lba).is_some_and(|bytes| bytes[..] != *self.sector(lba))
     }
 
     /// What a flush that begins now covers: all writes that have ended.
@@ -235,94 +243,99 @@ impl Disk {
         if self.manners == Manners::Lying {
             return;
         }
-        let (stored, left) =
-            std::mem::take(&mut self.cache).into_iter().partition(|cached| cached.number < covers);
-        self.cache = left;
-        self.store(stored);
+        let Self { cache, medium, .. } = self;
+        cache.retain(|lba, versions| {
+            let safe = versions.iter().take_while(|version| version.number < covers).count();
+            if let Some(last) = versions.drain(..safe).next_back() {
+                medium[lba.get() as usize] = last.bytes;
+            }
+            !versions.is_empty()
+        });
     }
 
     /// What a flush covers that began then: of each sector in the cache the number of versions.
     pub(crate) fn covered(&self, covers: u64) -> Vec<(Lba, u64)> {
-        let covered = self.cache.iter().filter(|cached| cached.number < covers);
-        counts(covered).into_iter().collect()
+        let counted = self.cache.iter().map(|(&lba, versions)| {
+            (lba, versions.iter().filter(|version| version.number < covers).count() as u64)
+        });
+        counted.filter(|&(_, count)| count > 0).collect()
     }
 
     /// Sectors in the cache, and how many versions of each.
     pub(crate) fn versions(&self) -> Vec<(Lba, u64)> {
-        counts(self.cache.iter()).into_iter().collect()
+        self.covered(u64::MAX)
     }
 
     /// The power fails: of this sector the version of that number is left, from 1 on, or none of those in the cache.
     pub(crate) fn keep_version(&mut self, lba: Lba, number: u64) {
-        let (versions, rest): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.cache).into_iter().partition(|cached| cached.lba == lba);
-        self.cache = rest;
-        if let Some(at) = number.checked_sub(1) {
-            self.store(versions.into_iter().skip(at as usize).take(1).collect());
+        let versions = self.cache.remove(&lba).unwrap_or_default();
+        if let Some(version) = number.checked_sub(1).and_then(|at| versions.get(at as usize)) {
+            self.medium[lba.get() as usize] = version.bytes.clone();
         }
     }
 
-    /// Everything is stored for good, whatever its manners.
+    /// Everything is stored, whatever its manners.
     pub fn settle(&mut self) {
-        let cached = std::mem::take(&mut self.cache);
-        self.store(cached);
+        let honest = std::mem::replace(&mut self.manners, Manners::Honest);
+        self.end_flush(self.next);
+        self.manners = honest;
     }
 
-    fn store(&mut self, cached: Vec<Cached>) {
-        for Cached { lba, bytes, .. } in cached {
-            self.medium[lba.get() as usize] = bytes;
-        }
+    /// The power has failed: what was in the cache, which is left to the caller.
+    pub(crate) fn take_cache(&mut self) -> impl Iterator<Item = (Lba, Vec<Version>)> + use<> {
+        std::mem::take(&mut self.cache).into_iter()
+    }
+
+    /// A sector on the medium is another now, and can be read.
+    pub(crate) fn store(&mut self, lba: Lba, bytes: Sector) {
+        self.bad.remove(&lba);
+        self.medium[lba.get() as usize] = bytes;
     }
 
     /// The power fails while this sector is being written.
     pub(crate) fn tear(&mut self, lba: Lba, bytes: &[u8], durability: Durability, rng: &mut Rng) {
-        let bytes = self.torn(lba, bytes, rng);
-        let one = Extent::new(lba, Sectors::new(1));
-        self.write_as(one, &bytes, durability);
+        let bytes = self.left_of(lba, bytes, rng);
+        self.put(lba, bytes, durability);
     }
 
     /// What is left of a sector that is being written when the power fails.
-    fn torn(&self, lba: Lba, bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
+    fn left_of(&self, lba: Lba, bytes: &[u8], rng: &mut Rng) -> Sector {
+        match self.manners == Manners::Tearing && rng.below(2) == 0 {
+            true => self.torn(lba, bytes, rng),
+            false => bytes.into(),
+        }
+    }
+
+    /// Parts of a sector are new, and others old.
+    pub(crate) fn torn(&self, lba: Lba, bytes: &[u8], rng: &mut Rng) -> Sector {
         let mut left = bytes.to_vec();
-        if self.manners == Manners::Tearing && rng.below(2) == 0 {
-            let old = self.sector(lba).chunks_exact(OWN_SECTOR);
-            for (new, old) in left.chunks_exact_mut(OWN_SECTOR).zip(old) {
-                if rng.below(2) == 0 {
-                    new.copy_from_slice(old);
-                }
+        let old = self.sector(lba).chunks_exact(OWN_SECTOR);
+        for (new, old) in left.chunks_exact_mut(OWN_SECTOR).zip(old) {
+            if rng.below(2) == 0 {
+                new.copy_from_slice(old);
             }
         }
-        left
+        left.as_slice().into()
     }
 
     /// The power fails. Of every sector in the cache any version may have come to the medium, or none.
     pub fn crash(&mut self, rng: &mut Rng) {
-        let mut cached = std::mem::take(&mut self.cache);
-        cached.sort_by_key(|cached| cached.lba); // stable
-        for versions in cached.chunk_by(|left, right| left.lba == right.lba) {
+        for (lba, versions) in self.take_cache() {
             let chosen = rng.below(versions.len() as u64 + 1) as usize;
-            if let Some(Cached { lba, bytes, .. }) = chosen.checked_sub(1).map(|at| &versions[at]) {
-                self.medium[lba.get() as usize] = self.torn(*lba, bytes, rng).as_slice().into();
+            if let Some(version) = chosen.checked_sub(1).map(|at| &versions[at]) {
+                self.medium[lba.get() as usize] = self.left_of(lba, &version.bytes, rng);
             }
         }
     }
-}
-
-/// Of each sector the number of versions.
-fn counts<'a>(cached: impl Iterator<Item = &'a Cached>) -> BTreeMap<Lba, u64> {
-    let mut counts = BTreeMap::new();
-    cached.for_each(|cached| *counts.entry(cached.lba).or_insert(0) += 1);
-    counts
 }
 
 /// Two disks are the same if they hold the same, whatever the numbers of their writes are.
 impl Hash for Disk {
     fn hash<H: Hasher>(&self, hash: &mut H) {
         self.medium.hash(hash);
-        // The order of different sectors decides nothing.
-        let mut cached: Vec<&Cached> = self.cache.iter().collect();
-        cached.sort_by_key(|cached| cached.lba); // stable
-        cached.iter().for_each(|cached| (cached.lba, &cached.bytes).hash(hash));
+        for (lba, versions) in &self.cache {
+            versions.iter().for_each(|version| (lba, &version.bytes).hash(hash));
+        }
         self.bad.hash(hash);
     }
 }
