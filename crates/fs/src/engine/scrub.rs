@@ -11,6 +11,8 @@
 //!
 //! - SC1. A copy is written anew only if its unit is in its place, and nothing is on its way there.
 //! - SC2. What was changed while it was read counts neither as damaged nor as lost.
+//! - SC3. A step begins again if a reader has found a copy of one of its units bad meanwhile: that reader stops at the first copy that is
+//!   right, and repairs only those before it. The step waits until these repairs are durable.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -414,6 +416,12 @@ impl Filesystem {
         let Stage::Units(units) = std::mem::replace(&mut scrubbing.stage, Stage::Planning) else {
             return;
         };
+        // SC3
+        if units.copies.keys().any(|&lead| self.is_mended(lead)) {
+            scrubbing.done = Scrubbed::default();
+            self.await_repairs(id);
+            return self.keep_scrub(id, scrubbing);
+        }
         for (lead, copies) in units.copies {
             self.compare_copies(&mut scrubbing.done, lead, &copies);
         }

@@ -13,7 +13,7 @@ fn swarm(first: u64, count: u64, aim: &Aim) -> Tally {
     for seed in first..first + count {
         if let Err(broken) = run(seed, aim, &mut tally) {
             panic!(
-                "{broken}\nonce more: cargo run -p levelhead-lab --example files -- all {seed} 1 --shrink"
+                "{broken}\nonce more: cargo run -p levelhead-torture --example files -- all {seed} 1 --shrink"
             );
         }
     }
@@ -104,12 +104,14 @@ fn no_cut_during_one_operation_or_two_loses_what_was_synced() {
 }
 
 /// A copy of metadata that a walk had just found bad was being written anew: a scrub passed over the other copies of the unit. And a
-/// scrub called a unit lost of whose copies the only good one needed retries.
+/// scrub called a unit lost of whose copies the only good one needed retries. On the nearly full disk the repair began while the scrub
+/// was reading the copies, and not before.
 #[test]
 fn scrub_repairs_all_copies_of_metadata() {
     for seed in [55, 113, 119, 141] {
         swarm(seed, 1, &Aim::DEFAULT);
     }
+    swarm(18, 1, &Aim::FULL);
 }
 
 /// A write that had looked behind the end of a file, and found nothing to be zeroed, went on when the file had become short: what was

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use levelhead_block::Memory;
 use levelhead_units::Lba;
 
@@ -112,6 +114,28 @@ fn copy_is_written_anew_by_one_of_those_that_find_it_bad() {
         for scrub in scrubs {
             assert!(matches!(bed.answer(scrub), Some(Answer::Scrubbed(_))));
         }
+    }
+}
+
+/// SC3. A reader finds the first copy of a unit bad and the next one right, and does not look at the last one, while a scrub reads all of
+/// them: whichever comes first, no copy stays bad.
+#[test]
+fn scrub_repairs_the_copies_that_a_reader_does_not_look_at() {
+    let (disk, inode) = disk_with_file(3, 12);
+    let geometry = newest(&disk).unwrap().geometry;
+    let data = Lba::new(Bed::mount(copy(&disk), 1).find(&page(0))[0]);
+    let copies = geometry.copies_of(geometry.sum_of(data).lead);
+    for seed in 0..60 {
+        let mut bed = Bed::mount(copy(&disk), seed);
+        bed.bad.extend([copies[0], copies[2]].map(Lba::get));
+        while bed.step() {}
+        let read = bed.ask(What::Read { inode, offset: 0, count: 4_096 });
+        let what = What::Scrub { place: ScrubPlace::Group(0), parts: ScrubParts::ALL };
+        let scrub = bed.ask(what);
+        while bed.step() {}
+        assert_eq!(bed.answer(read), Some(Answer::Bytes(page(0).to_vec())));
+        assert!(matches!(bed.answer(scrub), Some(Answer::Scrubbed(_))));
+        assert_eq!(bed.bad, BTreeSet::new(), "seed {seed}");
     }
 }
 
