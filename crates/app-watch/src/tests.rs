@@ -6,6 +6,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use levelhead_fleet::detect::{Kind, Recording, Verdict, detect};
 use levelhead_fleet::watch::{Saved, State};
 use levelhead_fleet_io::samples::read_recordings;
+use levelhead_testkit::shared;
 use tempfile::TempDir;
 
 use super::*;
@@ -172,12 +173,7 @@ fn check(recording: &Recording, run: &Run) -> usize {
 
 /// Each host of a cluster of PERSEUS as an array, its latencies as counters, stepped a given number of times a window.
 fn replay(cluster: &str, steps: i64) -> Option<(usize, usize)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/fleet/perseus");
-    let path = root.join(format!("{cluster}.parquet"));
-    if !path.exists() {
-        eprintln!("SKIPPED: {} is not there", path.display());
-        return None;
-    }
+    let path = shared(&format!("fleet/perseus/{cluster}.parquet"))?;
     let (mut drives, mut slow) = (0, 0);
     for recording in read_recordings(&path).unwrap() {
         let mut made = Made::new(recording.drives.len());

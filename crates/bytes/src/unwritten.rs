@@ -228,13 +228,9 @@ mod tests {
     use std::convert::Infallible;
 
     use levelhead_stats::Streams;
-    use levelhead_units::Sectors;
+    use levelhead_testkit::extent;
 
     use super::*;
-
-    fn extent(lba: u64, sectors: u64) -> Extent {
-        Extent::new(Lba::new(lba), Sectors::new(sectors))
-    }
 
     fn sector(value: u8) -> [u8; SECTOR_SIZE] {
         [value; SECTOR_SIZE]

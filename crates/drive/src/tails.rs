@@ -159,14 +159,11 @@ mod tests {
 
     use levelhead_block::{Flip, SectorSet, SilentWrite};
     use levelhead_stats::Streams;
+    use levelhead_testkit::extent;
 
     use super::*;
 
     const TAILS: [ZeroTail; 3] = [ZeroTail::None, ZeroTail::B256, ZeroTail::B512];
-
-    fn extent(lba: u64, sectors: u64) -> Extent {
-        Extent::new(Lba::new(lba), Sectors::new(sectors))
-    }
 
     fn of(tails: &Tails, sectors: u64) -> Vec<ZeroTail> {
         let pieces = tails.pieces(extent(0, sectors));

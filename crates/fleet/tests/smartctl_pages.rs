@@ -3,23 +3,17 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
-use std::path::PathBuf;
 
 use levelhead_fleet::smart::{Erc, Limit, Page, read_page};
+use levelhead_testkit::shared;
 
 /// The bytes of a file of that folder.
-fn shared(name: &str) -> Option<Vec<u8>> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/fleet");
-    let path = folder.join(name);
-    let bytes = fs::read(&path);
-    if bytes.is_err() {
-        eprintln!("SKIPPED: {} is not there", path.display());
-    }
-    bytes.ok()
+fn bytes(name: &str) -> Option<Vec<u8>> {
+    shared(&format!("fleet/{name}")).map(|path| fs::read(path).unwrap())
 }
 
 fn text(name: &str) -> Option<String> {
-    shared(name).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    bytes(name).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The class of an answer as the index of the pages writes it.
@@ -92,7 +86,7 @@ fn page_of(read: &str, write: &str, lists_erc: bool) -> String {
 
 #[test]
 fn digest_of_the_field_is_of_the_classes_that_it_counts() {
-    let Some(packed) = shared("linuxhw_enterprise_hdd.csv.gz") else { return };
+    let Some(packed) = bytes("linuxhw_enterprise_hdd.csv.gz") else { return };
     let mut digest = String::new();
     flate2::read::GzDecoder::new(&*packed).read_to_string(&mut digest).expect("a digest");
     let mut counts = BTreeMap::<&str, u32>::new();

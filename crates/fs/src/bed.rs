@@ -10,12 +10,13 @@ use levelhead_erasure::Kernel;
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{Extent, Instant, Lba, Nanos, SECTOR_SIZE, Sectors};
 
-use crate::format::inode::Moment;
+use crate::format::inode::{FileKind, Moment};
 use crate::format::superblock::Superblock;
 use crate::format::unit::Sector;
 use crate::made::wishes;
 use crate::make::{Wishes, make};
-use crate::request::{Answer, Attributes, Caller, Errno, Named, Request, What};
+use crate::ops::values::KIND;
+use crate::request::{Answer, Attributes, Caller, Errno, Named, Request, Setting, What};
 use crate::{Action, Filesystem, Settings, Submit};
 
 /// See the module.
@@ -323,6 +324,12 @@ impl Bed {
             Answer::Entry(attributes) => attributes,
             other => panic!("{other:?}"),
         }
+    }
+
+    pub(crate) fn set_kind(&mut self, inode: u64, kind: FileKind) {
+        let (name, value) = (KIND.to_vec(), kind.name().as_bytes().to_vec());
+        let mode = Setting::Any;
+        assert_eq!(self.run(What::SetExtended { inode, name, value, mode }), Answer::Done);
     }
 
     pub(crate) fn write(&mut self, inode: u64, offset: u64, bytes: &[u8]) {

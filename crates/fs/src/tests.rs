@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use levelhead_erasure::Kernel;
+use levelhead_testkit::noise;
 
 use crate::bed::Bed;
 use crate::format::inode::mode;
@@ -253,15 +254,9 @@ fn cold_file_in(mut bed: Bed, bytes: &[u8]) -> (Bed, u64) {
     (Bed::mount(bed.unmount(), 4), inode)
 }
 
-fn noise(count: usize) -> Vec<u8> {
-    let mut bytes = vec![0; count];
-    levelhead_stats::Streams::new(5).stream("noise").fill(&mut bytes);
-    bytes
-}
-
 #[test]
 fn sectors_that_cannot_be_read_are_computed_and_written_anew() {
-    let bytes = noise(400_000);
+    let bytes = noise(5, 400_000);
     let (mut bed, inode) = cold_file(&bytes);
     // Of 16 data sectors and 4 redundant ones that follow each other any 4 may be bad.
     let data = bed.find(&bytes);
@@ -292,7 +287,7 @@ fn sectors_that_cannot_be_read_are_computed_and_written_anew() {
 
 #[test]
 fn sector_with_other_bytes_is_never_given() {
-    let bytes = noise(400_000);
+    let bytes = noise(5, 400_000);
     let (mut bed, inode) = cold_file(&bytes);
     let data = bed.find(&bytes);
     for lba in data.iter().step_by(7) {
@@ -312,7 +307,7 @@ fn sector_with_other_bytes_is_never_given() {
 
 #[test]
 fn metadata_is_had_from_any_of_its_copies() {
-    let bytes = noise(50_000);
+    let bytes = noise(5, 50_000);
     let (mut bed, inode) = cold_file(&bytes);
     let geometry = crate::bed::newest(&bed.disk).unwrap().geometry;
     for lead in (0..geometry.sectors).map(levelhead_units::Lba::new) {
@@ -344,7 +339,7 @@ fn make_files(bed: &mut Bed, name: &str, bytes: usize, most: usize) -> Vec<u64> 
         };
         let inode = made.inode;
         inodes.push(inode);
-        let bytes = noise(bytes);
+        let bytes = noise(5, bytes);
         match bed.run(What::Write { inode, offset: 0, bytes, appends: false }) {
             Answer::Written(_) => {}
             answer => {
@@ -406,7 +401,7 @@ fn files_are_right_whose_coding_extents_end_where_units_begin() {
     }
     let inodes = make_files(&mut bed, "short", 261 * 4_096, 2);
     bed.sync(None);
-    let bytes = noise(261 * 4_096);
+    let bytes = noise(5, 261 * 4_096);
     let mut bed = Bed::mount(bed.unmount(), 2);
     for inode in inodes {
         assert!(bed.read(inode, 0, 261 * 4_096).as_ref() == Ok(&bytes), "some of it is lost");
@@ -415,7 +410,7 @@ fn files_are_right_whose_coding_extents_end_where_units_begin() {
 
 #[test]
 fn group_whose_bitmap_is_lost_is_left_alone() {
-    let bytes = noise(50_000);
+    let bytes = noise(5, 50_000);
     let (mut bed, inode) = cold_file(&bytes);
     let geometry = crate::bed::newest(&bed.disk).unwrap().geometry;
     for lead in geometry.bitmaps(crate::geometry::GroupIdx(0)) {
@@ -433,7 +428,7 @@ fn group_whose_bitmap_is_lost_is_left_alone() {
 
 #[test]
 fn neighbour_of_a_small_overwrite_is_computed_from_what_is_still_in_place() {
-    let mut bytes = noise(400_000);
+    let mut bytes = noise(5, 400_000);
     let (mut bed, inode) = cold_file(&bytes);
     let data = bed.find(&bytes);
     // Four that cannot be read, beside two that get other bytes.
@@ -470,7 +465,7 @@ fn scrub(bed: &mut Bed) -> Scrubbed {
 
 #[test]
 fn scrub_writes_anew_what_is_bad_and_the_next_one_finds_nothing() {
-    let bytes = noise(3_000_000);
+    let bytes = noise(5, 3_000_000);
     let (mut bed, inode) = cold_file(&bytes);
     let data = bed.find(&bytes);
     let whole = scrub(&mut bed);
@@ -503,7 +498,7 @@ fn scrub_writes_anew_what_is_bad_and_the_next_one_finds_nothing() {
 
 #[test]
 fn file_with_lost_sectors_is_named_until_they_are_written_or_it_goes() {
-    let bytes = noise(400_000);
+    let bytes = noise(5, 400_000);
     let (mut bed, inode) = cold_file(&bytes);
     let data = bed.find(&bytes);
     bed.bad.extend(&data[16..21]);
@@ -524,7 +519,7 @@ fn file_with_lost_sectors_is_named_until_they_are_written_or_it_goes() {
 
 #[test]
 fn redundancy_is_the_same_from_all_data_and_from_what_has_changed() {
-    let bytes = noise(1_000_000);
+    let bytes = noise(5, 1_000_000);
     let mut reads = Vec::new();
     for update in [Update::Scratch, Update::Difference, Update::Sooner] {
         let long = Wishes { ladder: Ladder::fixed(246, 9).unwrap(), ..wishes(20_000, 3) };

@@ -362,6 +362,7 @@ impl<D: Disk> Worker<D> {
 #[cfg(test)]
 mod tests {
     use levelhead_block::{Buf, Durability, Effort, Piece, SectorSet, ZeroTail};
+    use levelhead_testkit::profiles::forgetful;
     use levelhead_units::{Extent, Lba, Ratio, SECTOR_SIZE};
     use tempfile::TempDir;
 
@@ -553,36 +554,11 @@ mod tests {
         assert_eq!(seen[7..11].concat(), file[7..11].concat());
     }
 
-    /// Keeps what it was given in memory for a day, unless it is told otherwise.
-    const FORGETFUL: &str = r#"
-        name = "forgetful"
-        block_size = 4096
-        rpm = 60000
-        heads = 4
-        overhead = "0.001ms"
-        head_switch = "0.01ms"
-        write_settle = "0.01ms"
-        [cache]
-        segments = 2
-        segment_blocks = 20
-        read_ahead_blocks = 8
-        write_blocks = 64
-        write_delay = "86400s"
-        flush_overhead = "0.1ms"
-        [seek]
-        points = [[1, "0.01ms"], [99, "0.1ms"]]
-        [[zone]]
-        cylinders = 100
-        blocks_per_track = 100
-        track_skew = 10
-        cylinder_skew = 10
-    "#;
-
     #[test]
     fn lying_flush_leaves_the_file_as_it_was_and_the_end_in_good_order_does_not() {
         let dir = TempDir::new().unwrap();
         let profile = dir.path().join("forgetful.toml");
-        std::fs::write(&profile, FORGETFUL).unwrap();
+        std::fs::write(&profile, forgetful()).unwrap();
         for (options, flushed) in [("", 2), ("&lying-flush=100%", 1)] {
             let options = format!("profile={}&cache=write-back{options}", profile.display());
             let bench = bench(&options);

@@ -13,7 +13,8 @@ use levelhead_block::{
     BlockService, Buf, Command, Done, Durability, Effort, Outcome, Reply, Request, SectorSet,
 };
 use levelhead_erasure::{Kernel, Measured};
-use levelhead_units::{DriveIdx, Extent, Lba, Nanos, Sectors};
+use levelhead_testkit::{extent, wait_until};
+use levelhead_units::{DriveIdx, Nanos, Sectors};
 use tempfile::TempDir;
 
 use crate::assemble::assemble;
@@ -252,18 +253,6 @@ impl Bench {
         let mut left = self.members.clone();
         left.remove(missing);
         left
-    }
-}
-
-fn extent(at: u64, sectors: u64) -> Extent {
-    Extent::new(Lba::new(at), Sectors::new(sectors))
-}
-
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let end = Instant::now() + LIMIT;
-    while !is_so() {
-        assert!(Instant::now() < end, "waited for too long until {what}");
-        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

@@ -43,8 +43,7 @@ fn check_idle(pumps: usize, when: &str) {
 
 #[test]
 fn pumps_wait_while_nothing_can_be_carried() {
-    let certificates = tempfile::tempdir().unwrap();
-    pki::make(certificates.path());
+    let certificates = pki::folder();
     let held = Arc::new(Held::new(memory(8192)));
     let tls = pki::server(certificates.path());
     let served = Served::of(vec![export(held.clone())], |server| server.with_tls(tls));

@@ -19,6 +19,7 @@ const HOUSE: &[(u8, &str, &str)] = &[
     (1, "ldpc", "stats"),
     (1, "fleet", "stats"),
     (1, "rtl", "erasure stats"),
+    (1, "testkit", "stats"),
     (2, "bytes", "block erasure"),
     (2, "array", "block erasure stats"),
     (2, "fs", "block erasure"),
@@ -74,9 +75,9 @@ const NEVER: &[(&str, &str)] = &[
     ("metrics", "*"),
 ];
 
-/// What a test may use besides: the runtime of an array's tests holds its bytes, and the demo's tests compare it with virtual
-/// time.
-const BESIDE: &[(&str, &str)] = &[("array", "bytes"), ("app-drive", "lab")];
+/// What a test may use besides: the runtime of an array's tests holds its bytes, the demo's tests compare it with virtual
+/// time, and a fleet's tests read data that others read, too.
+const BESIDE: &[(&str, &str)] = &[("array", "bytes"), ("app-drive", "lab"), ("fleet", "testkit")];
 
 /// Crates that know terminals, arguments and exit codes.
 pub(crate) const PROGRAMS: &[&str] = &["cli", "cli-lab", "terminal"];

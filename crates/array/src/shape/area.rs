@@ -113,11 +113,9 @@ impl Area {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use levelhead_testkit::extent;
 
-    fn extent(lba: u64, sectors: u64) -> Extent {
-        Extent::new(Lba::new(lba), Sectors::new(sectors))
-    }
+    use super::*;
 
     /// The picture of the module.
     #[test]

@@ -4,21 +4,16 @@ use levelhead_array::damaged::{DAMAGED_PLACE, ListCopy};
 use levelhead_array::missed::Page;
 use levelhead_array::quorum::quorum;
 use levelhead_array::superblock::{Superblock, Uuid};
-use levelhead_array::{ArrayEvent, Books, Budget, Cell, NewMember, Policy, Settings, Submit};
-use levelhead_block::{BlockDevice, Memory, Outcome};
+use levelhead_array::{ArrayEvent, Budget, Cell, NewMember, Submit};
+use levelhead_block::{BlockDevice, Memory};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, Sectors};
 
-use crate::books::{LARGE, PATIENCE, found, journaled, only, started, started_on, started_with};
-use crate::runtime::{Runtime, extent, settings};
+use crate::books::{LARGE, found, journaled, only, started, started_on, started_with};
+use crate::runtime::{Runtime, damaged, extent};
+use crate::wishes::{start_over_with, stop};
 
 /// Where the damaged sector lies.
 const BROKEN: Cell = Cell { drive: DriveIdx::new(0), lba: Lba::new(1) };
-
-fn damaged(outcome: &Outcome) -> Vec<u32> {
-    let Outcome::Done { unknown, damaged } = outcome else { panic!("{outcome:?}") };
-    assert!(unknown.is_empty(), "{unknown:?}");
-    damaged.iter().collect()
-}
 
 fn read(run: &mut Runtime, id: u64, extent: Extent) -> Vec<u32> {
     run.read(id, extent);
@@ -55,21 +50,7 @@ fn with_damage() -> Runtime {
 
 /// The array that is found on these drives.
 fn start_over(run: &Runtime, drives: &[usize]) -> Runtime {
-    let assembly = quorum(&found(run, drives)).unwrap();
-    let settings = Settings {
-        area: assembly.area.clone(),
-        synced: assembly.trusted,
-        lost: assembly.absent,
-        books: Some(Books::of(&assembly, Uuid([3; 16]))),
-        patience: Some(PATIENCE),
-        ..settings(assembly.book.spec, 1, Policy::Normal, DriveSet::EMPTY)
-    };
-    let mut next = Runtime::with_drives_of(&settings, 1, run.drives[0].size());
-    for (copy, drive) in next.drives.iter_mut().zip(&run.drives) {
-        let all = Extent::new(Lba::ZERO, Memory::size(drive));
-        copy.bytes_mut(all).copy_from_slice(drive.bytes(all));
-    }
-    next
+    start_over_with(run, drives, None)
 }
 
 /// Where a drive's list is written.
@@ -95,12 +76,6 @@ fn lose_list(run: &mut Runtime, drive: usize, sector: u64) {
     let before = run.drives[drive].bytes(lost).to_vec();
     run.finish(at);
     run.drives[drive].bytes_mut(lost).copy_from_slice(&before);
-}
-
-fn stop(run: &mut Runtime) {
-    run.stop();
-    run.run_until_quiet();
-    assert!(run.ending.is_some());
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use levelhead_array::Policy;
 use levelhead_block::Buf;
-use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, SECTOR_SIZE, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, SECTOR_SIZE};
 
-use crate::runtime::{Runtime, settings};
+use crate::runtime::{Runtime, extent, settings};
 
 /// RAID-5 of 5+1 in chunks of one sector: sector `n` of the first stripe is on drive `n`.
 fn array(policy: Policy, lost: DriveSet) -> Runtime {
@@ -15,10 +15,6 @@ fn array(policy: Policy, lost: DriveSet) -> Runtime {
     array.take(1).unwrap();
     array.combined = 0;
     array
-}
-
-fn extent(lba: u64, sectors: u64) -> Extent {
-    Extent::new(Lba::new(lba), Sectors::new(sectors))
 }
 
 fn bytes() -> Vec<u8> {

@@ -20,11 +20,11 @@ fn run(text: &str, wait: Nanos) -> Runtime {
 }
 
 /// The sector of the first codeword that is its symbol number `at`.
-fn cell(run: &Runtime, at: usize) -> Cell {
+pub(crate) fn cell(run: &Runtime, at: usize) -> Cell {
     run.array.layout().cell(Row { stripe: 0, row: 0 }, at)
 }
 
-fn lose_write(run: &mut Runtime, at: usize) {
+pub(crate) fn lose_write(run: &mut Runtime, at: usize) {
     let Cell { drive, lba } = cell(run, at);
     forget(run, drive.as_usize(), extent(lba.get(), 1));
 }

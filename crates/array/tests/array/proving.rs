@@ -1,12 +1,13 @@
 //! Sectors that wait to be read back and of which a checksum is kept, where what is redundant is stale without a trace: what is
 //! computed is compared with the checksum before it is used.
 
-use levelhead_array::{Blame, Budget, Cell, Row, ScrubState, Settings, VerifySettings};
+use levelhead_array::{Blame, Budget, Cell, ScrubState, Settings, VerifySettings};
 use levelhead_block::Outcome;
 use levelhead_units::{DriveSet, Extent, Nanos};
 
+use crate::mending::{cell, lose_write};
 use crate::runtime::{Runtime, extent, finish, inside_of, settings};
-use crate::verify::{self, SUMS, forget, read, status, write};
+use crate::verify::{self, SUMS, read, status, write};
 
 /// Sectors wait without end.
 const LATER: VerifySettings = VerifySettings { wait: Nanos::from_secs(10_000), ..SUMS };
@@ -16,11 +17,6 @@ fn run(text: &str, policy: &str) -> Runtime {
     let plain = settings(text.parse().unwrap(), 4, policy.parse().unwrap(), DriveSet::EMPTY);
     let background = Some(Budget::DEFAULT);
     verify::run(&Settings { verify: Some(LATER), background, ..plain })
-}
-
-/// The sector of the first codeword that is its symbol number `at`.
-fn cell(run: &Runtime, at: usize) -> Cell {
-    run.array.layout().cell(Row { stripe: 0, row: 0 }, at)
 }
 
 /// A sector of the first codeword was written and waits; the drives with these symbols are new since then, and what they were
@@ -51,11 +47,6 @@ fn with_policy(text: &str, policy: &str, stale: &[usize]) -> Runtime {
     });
     assert!(status(&run).waiting > 0);
     run
-}
-
-fn lose_write(run: &mut Runtime, at: usize) {
-    let Cell { drive, lba } = cell(run, at);
-    forget(run, drive.as_usize(), extent(lba.get(), 1));
 }
 
 /// The sectors of a read that were not given, and a byte of each.

@@ -18,6 +18,7 @@ use levelhead_block::{
 use levelhead_bytes::Buffers;
 use levelhead_erasure::Kernel;
 use levelhead_stats::{Rng, Streams};
+pub(crate) use levelhead_testkit::extent;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 pub(crate) struct Runtime {
@@ -566,10 +567,6 @@ pub(crate) fn survivable(spec: &Spec) -> Vec<DriveSet> {
     sets.filter(|&set| spec.survives(set)).collect()
 }
 
-pub(crate) fn extent(lba: u64, sectors: u64) -> Extent {
-    Extent::new(Lba::new(lba), Sectors::new(sectors))
-}
-
 /// Data sectors of a stripe of four data drives with chunks of one sector.
 pub(crate) const STRIPE: u64 = 4;
 
@@ -651,6 +648,13 @@ pub(crate) fn warm_up(run: &mut Runtime, count: u64, what: Extent, took: Nanos) 
 }
 
 /// Lets time pass up to the array's deadline.
+/// The sectors that were not returned because they are damaged; none of the others may be unknown.
+pub(crate) fn damaged(outcome: &Outcome) -> Vec<u32> {
+    let Outcome::Done { unknown, damaged } = outcome else { panic!("{outcome:?}") };
+    assert!(unknown.is_empty(), "{unknown:?}");
+    damaged.iter().collect()
+}
+
 pub(crate) fn wait_for_deadline(run: &mut Runtime) {
     let deadline = run.array.deadline().expect("the array waits for something");
     run.wait(deadline.saturating_since(run.now()));

@@ -4,18 +4,12 @@ use levelhead_array::{ArrayEvent, Policy, RequestId, Resync, ResyncProgress, Set
 use levelhead_block::{Buf, Command, Effort, Outcome};
 use levelhead_units::{DriveIdx, DriveSet, Lba, Nanos};
 
-use crate::runtime::{Runtime, extent, settings};
+use crate::runtime::{Runtime, damaged, extent, settings};
 
 fn run(text: &str, policy: &str, lost: &[u8]) -> Runtime {
     let spec: Spec = text.parse().unwrap();
     let lost: DriveSet = lost.iter().copied().map(DriveIdx::new).collect();
     Runtime::new(&settings(spec, 8, policy.parse().unwrap(), lost), 1)
-}
-
-fn damaged(outcome: &Outcome) -> Vec<u32> {
-    let Outcome::Done { unknown, damaged } = outcome else { panic!("{outcome:?}") };
-    assert!(unknown.is_empty(), "{unknown:?}");
-    damaged.iter().collect()
 }
 
 fn unknown(outcome: &Outcome) -> Vec<u32> {

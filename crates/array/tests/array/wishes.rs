@@ -14,6 +14,18 @@ use crate::runtime::{Runtime, extent, settings};
 
 /// The array that is found on these drives, and that works by itself.
 pub(crate) fn start_over(run: &Runtime, drives: &[usize]) -> Runtime {
+    let mut next = start_over_with(run, drives, Some(Budget::DEFAULT));
+    // What was told at its start.
+    next.wait(Nanos::ZERO);
+    next
+}
+
+/// The same with this budget for its own work, before it has done anything.
+pub(crate) fn start_over_with(
+    run: &Runtime,
+    drives: &[usize],
+    background: Option<Budget>,
+) -> Runtime {
     let assembly = quorum(&found(run, drives)).unwrap();
     let settings = Settings {
         area: assembly.area.clone(),
@@ -21,7 +33,7 @@ pub(crate) fn start_over(run: &Runtime, drives: &[usize]) -> Runtime {
         lost: assembly.absent,
         books: Some(Books::of(&assembly, Uuid([3; 16]))),
         patience: Some(PATIENCE),
-        background: Some(Budget::DEFAULT),
+        background,
         ..settings(assembly.book.spec, 1, Policy::Normal, DriveSet::EMPTY)
     };
     let mut next = Runtime::with_drives_of(&settings, 1, run.drives[0].size());
@@ -29,8 +41,6 @@ pub(crate) fn start_over(run: &Runtime, drives: &[usize]) -> Runtime {
         let all = Extent::new(Lba::ZERO, Memory::size(drive));
         copy.bytes_mut(all).copy_from_slice(drive.bytes(all));
     }
-    // What was told at its start.
-    next.wait(Nanos::ZERO);
     next
 }
 

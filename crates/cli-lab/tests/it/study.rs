@@ -5,17 +5,13 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::{Ended, Shelf, levelhead};
+use crate::support::{Ended, Shelf, keys, levelhead};
 
 /// A study that takes a second, with few seeds.
 const RUN: [&str; 6] = ["run", "eraid.table1", "--quick", "--seeds", "2", "--seed"];
 
 fn study(options: &[&str]) -> Ended {
     levelhead(&[&["study"], options].concat())
-}
-
-fn keys(value: &Value) -> Vec<&str> {
-    value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
 #[test]

@@ -38,14 +38,12 @@ use levelhead_stats::Streams;
 use levelhead_units::Bytes;
 use serde_json::Value;
 
+pub(crate) use crate::support::keys;
+
 pub(crate) const DRIVE: u64 = 8 << 20;
 
 /// 1 MiB is reserved at both ends of every drive, and 256 KiB for the journal.
 pub(crate) const SIZE: u64 = 5 * (DRIVE - (2 << 20) - (256 << 10));
-
-pub(crate) fn keys(value: &Value) -> Vec<&str> {
-    value.as_object().unwrap().keys().map(String::as_str).collect()
-}
 
 /// Writes bytes of every alignment all over the array, and into `model`.
 pub(crate) fn scribble(client: &Client, model: &mut [u8], seed: u64) {

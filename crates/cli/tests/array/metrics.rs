@@ -5,14 +5,12 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
 use levelhead_block::Durability;
+use levelhead_testkit::{PYTHON, python_has};
 use levelhead_units::Bytes;
 use serde_json::{Value, json};
 
 use crate::support::{ARRAY, Serving, Shelf, connect, levelhead, random, refs, wait_until};
 use crate::{DRIVE, without};
-
-/// Debian's own: another one may be first in the path, without the package.
-const PYTHON: &str = "/usr/bin/python3";
 
 /// Reads metrics, writes them as JSON: for each family its type, and its samples with name, labels and value.
 const PARSER: &str = r#"
@@ -29,17 +27,6 @@ print(json.dumps(families))
 
 const NEW: &str = "prometheus_client.openmetrics.parser";
 const OLD: &str = "prometheus_client.parser";
-
-fn is_parser_there() -> bool {
-    let mut import = Command::new(PYTHON);
-    import.args(["-c", "import prometheus_client.openmetrics.parser"]);
-    if import.stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
-        return true;
-    }
-    assert!(std::env::var_os("CI").is_none(), "python3-prometheus-client is not installed");
-    eprintln!("SKIPPED: python3-prometheus-client is not installed");
-    false
-}
 
 fn parsed(parser: &str, text: &str) -> Value {
     let mut python = Command::new(PYTHON);
@@ -95,7 +82,7 @@ fn serve(shelf: &Shelf, members: &[String], more: &[&str]) -> Serving {
 
 #[test]
 fn parsers_of_others_read_every_metric_and_find_what_status_says() {
-    if !is_parser_there() {
+    if !python_has(NEW, "python3-prometheus-client") {
         return;
     }
     let shelf = Shelf::new();

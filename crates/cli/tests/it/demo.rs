@@ -6,7 +6,8 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::support::{Shelf, command, end, levelhead, wait_until};
+use crate::support::demo::rows;
+use crate::support::{Shelf, command, end, keys, wait_until};
 
 /// Starts the demo, interrupts it as soon as `has_begun` of what is in its folder, and sees it end.
 fn check_interrupted(what: &str, has_begun: impl Fn(&[String]) -> bool) {
@@ -33,28 +34,6 @@ fn demo_that_is_interrupted_leaves_nothing_behind() {
     check_interrupted("a client is served", |names| {
         names.iter().any(|name| name.ends_with(".sock"))
     });
-}
-
-/// The rows of the whole demo with these options, and its page; nothing unless `LEVELHEAD_DEMO=1` allows it a minute.
-fn rows(options: &[&str]) -> Option<(Vec<Value>, String)> {
-    if std::env::var_os("LEVELHEAD_DEMO").is_none_or(|value| value != "1") {
-        eprintln!("SKIPPED: the demo takes more than a minute; LEVELHEAD_DEMO=1 runs it");
-        return None;
-    }
-    let (shelf, out) = (Shelf::new(), Shelf::new());
-    let page = out.path("page.html");
-    let folder = shelf.dir.path().to_str().unwrap();
-    let always = ["demo", "--json", "--folder", folder, "--report", &page, "--seed", "3"];
-    let value = levelhead(&[always.as_slice(), options].concat()).json();
-    assert_eq!(keys(&value), ["rows", "seed"]);
-    assert_eq!(value["seed"], 3);
-    assert_eq!(shelf.names(), [] as [&str; 0]);
-    let page = fs::read_to_string(page).unwrap();
-    Some((value["rows"].as_array().unwrap().clone(), page))
-}
-
-fn keys(value: &Value) -> Vec<String> {
-    value.as_object().unwrap().keys().cloned().collect()
 }
 
 #[test]

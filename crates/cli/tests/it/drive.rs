@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use levelhead_block::adapter::Waiting;
 use levelhead_block::{BlockDevice, Command, Durability, Request};
+use levelhead_testkit::profiles::forgetful;
 use levelhead_units::Bytes;
 use rustix::process::Signal;
 
@@ -77,36 +78,11 @@ fn emulated_drive_that_reads_back_what_it_writes_mends_what_was_lost_and_says_so
     }
 }
 
-/// A drive that leaves what it has in memory there until it is flushed.
-const FORGETFUL: &str = r#"
-    name = "forgetful"
-    block_size = 4096
-    rpm = 60000
-    heads = 4
-    overhead = "0.001ms"
-    head_switch = "0.01ms"
-    write_settle = "0.01ms"
-    [cache]
-    segments = 2
-    segment_blocks = 20
-    read_ahead_blocks = 8
-    write_blocks = 64
-    write_delay = "86400s"
-    flush_overhead = "0.1ms"
-    [seek]
-    points = [[1, "0.01ms"], [99, "0.1ms"]]
-    [[zone]]
-    cylinders = 100
-    blocks_per_track = 100
-    track_skew = 10
-    cylinder_skew = 10
-"#;
-
 #[test]
 fn a_killed_drive_has_what_was_flushed_and_not_what_was_in_its_memory() {
     let shelf = Shelf::new();
     let [file, socket, profile] = ["a.img", "nbd.sock", "own.toml"].map(|name| shelf.path(name));
-    fs::write(&profile, FORGETFUL).unwrap();
+    fs::write(&profile, forgetful()).unwrap();
     let member = format!("emu:{file}?size=1MiB&profile={profile}");
     let emulate = ["drive", "emulate", &member, "--nbd", &socket];
     let with_cache = |mode| [&emulate[..], &["--cache", mode]].concat();

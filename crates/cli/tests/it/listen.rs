@@ -94,8 +94,7 @@ fn port_that_others_reach_is_warned_about_and_one_that_they_do_not_is_not() {
 
 #[test]
 fn array_that_encrypts_serves_those_who_are_known_and_nothing_else() {
-    let (shelf, folder) = (Shelf::new(), tempfile::tempdir().unwrap());
-    pki::make(folder.path());
+    let (shelf, folder) = (Shelf::new(), pki::folder());
     let certificates = folder.path().display().to_string();
     let file = |name: &str| folder.path().join(name).display().to_string();
     let drives = shelf.array(DRIVE);
@@ -122,8 +121,7 @@ fn array_that_encrypts_serves_those_who_are_known_and_nothing_else() {
 
 #[test]
 fn certificates_that_cannot_be_used_are_refused_and_named() {
-    let (shelf, folder) = (Shelf::new(), tempfile::tempdir().unwrap());
-    pki::make(folder.path());
+    let (shelf, folder) = (Shelf::new(), pki::folder());
     let file = |name: &str| folder.path().join(name).display().to_string();
     let drives = shelf.array(DRIVE);
     let (cert, key, other) =

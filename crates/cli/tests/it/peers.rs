@@ -5,7 +5,6 @@
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
-use levelhead_stats::Streams;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -23,15 +22,8 @@ fn tool(program: &str, args: &[&str]) -> String {
 
 /// A file as big as the export: random bytes with runs of zeroes.
 fn image(shelf: &Shelf, size: u64, seed: u64) -> String {
-    let mut bytes = vec![0; size as usize];
-    let mut rng = Streams::new(seed).stream("image");
-    for part in bytes.chunks_mut(100_000) {
-        if rng.below(3) > 0 {
-            rng.fill(part);
-        }
-    }
     let path = shelf.path("image");
-    fs::write(&path, bytes).unwrap();
+    fs::write(&path, levelhead_testkit::image(seed, size as usize)).unwrap();
     path
 }
 

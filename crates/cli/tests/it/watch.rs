@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use levelhead_fleet::detect::Kind;
 use levelhead_fleet::watch::{Counters, Group, Member, Saved, Watch};
+use levelhead_testkit::{PYTHON, python_has};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -346,17 +347,9 @@ fn what_cannot_be_is_refused_in_a_sentence_and_leaves_nothing() {
     assert!(nowhere.refusal().contains("no such folder"));
 }
 
-/// Debian's own: another one may be first in the path, without the package.
-const PYTHON: &str = "/usr/bin/python3";
-
 #[test]
 fn reference_parser_reads_every_metric() {
-    let import = "import prometheus_client.openmetrics.parser";
-    let mut python = Command::new(PYTHON);
-    python.args(["-c", import]).stderr(Stdio::null());
-    if !python.status().is_ok_and(|status| status.success()) {
-        assert!(std::env::var_os("CI").is_none(), "python3-prometheus-client is not installed");
-        eprintln!("SKIPPED: python3-prometheus-client is not installed");
+    if !python_has("prometheus_client.openmetrics.parser", "python3-prometheus-client") {
         return;
     }
     let root = Root::new(12);

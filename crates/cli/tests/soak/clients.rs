@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use levelhead_block::Durability;
 use levelhead_nbd::BYTES_MAX;
 use levelhead_stats::Streams;
+use levelhead_testkit::{PYTHON, python_has};
 use levelhead_units::Bytes;
 
 use crate::support::{PATIENCE, Serving, Shelf, assert_same, connect, end, levelhead, random};
@@ -31,8 +32,6 @@ const ARRAY_MAX: u64 = 2 * (64 << 20);
 
 /// What the program takes by itself, with threads and buffers for this many clients.
 const PROGRAM_MAX: u64 = 128 << 20;
-
-const PYTHON: &str = "/usr/bin/python3";
 
 /// Requests that libnbd does not check: each is answered, or ends the connection.
 const UNCHECKED: &str = r#"
@@ -100,7 +99,7 @@ struct Amount {
 }
 
 fn run(amount: &Amount) {
-    if !has_libnbd() {
+    if !python_has("nbd", "python3-libnbd") {
         return;
     }
     let shelf = Shelf::new();
@@ -149,16 +148,6 @@ fn run(amount: &Amount) {
     assert_eq!(serving.status()["state"], "whole");
     serving.stop();
     levelhead(&[&["array", "check"][..], &crate::support::refs(&drives)].concat()).good();
-}
-
-fn has_libnbd() -> bool {
-    let probe = Command::new(PYTHON).args(["-c", "import nbd"]).stderr(Stdio::null()).status();
-    let is_there = probe.is_ok_and(|status| status.success());
-    assert!(is_there || std::env::var_os("CI").is_none(), "python3-libnbd is not installed");
-    if !is_there {
-        eprintln!("SKIPPED: python3-libnbd is not installed");
-    }
-    is_there
 }
 
 /// Writes and reads the front of the export, over and over.

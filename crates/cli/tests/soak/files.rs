@@ -5,12 +5,11 @@
 //! does not have, and runs all of it.
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
 use crate::kills::kill_under_writers;
-use crate::support::mounts::{can_mount, mount_and_umount_at_once};
-use crate::support::{Ended, Shelf, command, is_there, levelhead, run};
+use crate::support::mounts::{Bed, can_mount, mount_and_umount_at_once};
+use crate::support::{Ended, is_there, levelhead, run};
 
 /// What fsx does, and how often: all that a file on Linux can be asked for, but posix_fallocate, of which it asks for nothing.
 const FSX: &str = "[weights]
@@ -73,47 +72,21 @@ const WAYS: [Way; 3] = [
     },
 ];
 
-/// A mounted filesystem. Dropping it unmounts.
-struct Bed {
-    shelf: Shelf,
-    target: String,
-    point: PathBuf,
+/// A mounted filesystem.
+fn mounted(size: &str, way: &Way) -> Bed {
+    let bed = Bed::with(size, way.mkfs);
+    bed.mount(way.mount);
+    bed
 }
 
-impl Bed {
-    fn new(size: &str, way: &Way) -> Self {
-        let shelf = Shelf::new();
-        let (target, point) = (shelf.path("a.img"), shelf.dir.path().join("point"));
-        let args = [&["fs", "mkfs", &target, "--size", size], way.mkfs].concat();
-        levelhead(&args).good();
-        fs::create_dir(&point).unwrap();
-        let bed = Self { shelf, target, point };
-        levelhead(&["fs", "mount", &bed.target, bed.point(), "-o", way.mount]).good();
-        bed
+/// Unmounts, and checks what is left.
+fn end(bed: &Bed) {
+    bed.umount().good();
+    if levelhead(&["fs", "check", "--help"]).code != Some(0) {
+        return skip("levelhead fs check");
     }
-
-    fn point(&self) -> &str {
-        self.point.to_str().expect("a temporary folder's name is text")
-    }
-
-    /// Unmounts, and checks what is left.
-    fn end(self) {
-        levelhead(&["fs", "umount", self.point()]).good();
-        if levelhead(&["fs", "check", "--help"]).code != Some(0) {
-            return skip("levelhead fs check");
-        }
-        let found = levelhead(&["fs", "check", &self.target, "--data", "--json"]).json();
-        assert_eq!(found["clean"].as_bool(), Some(true), "{found}");
-    }
-}
-
-impl Drop for Bed {
-    fn drop(&mut self) {
-        // A test that has failed leaves it mounted.
-        let mut command = command(&["fs", "umount", self.point()]);
-        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-        drop(command.status());
-    }
+    let found = levelhead(&["fs", "check", &bed.target, "--data", "--json"]).json();
+    assert_eq!(found["clean"].as_bool(), Some(true), "{found}");
 }
 
 /// Whether a suite that Debian does not have is there: at length it must be.
@@ -145,7 +118,7 @@ fn pjdfstest() {
     if !has_suite("pjdfstest") || !has_users {
         return skip("pjdfstest 0.2.2, or one of its users nobody and tests");
     }
-    let bed = Bed::new("256MiB", &WAYS[0]);
+    let bed = mounted("256MiB", &WAYS[0]);
     let config = bed.shelf.path("pjdfstest.toml");
     fs::write(&config, PJDFSTEST).unwrap();
     // Its users look for names in the folder.
@@ -153,14 +126,14 @@ fn pjdfstest() {
     fs::set_permissions(bed.shelf.dir.path(), open).unwrap();
     let ended = good(Command::new("pjdfstest"), &["-c", &config, "-p", bed.point()]);
     assert!(ended.out.contains(PASSED), "{}", ended.out);
-    bed.end();
+    end(&bed);
 }
 
 fn fsx(way: &Way, seeds: std::ops::RangeInclusive<u64>, operations: u64) {
     if !has_suite("fsx") {
         return skip("fsx 0.3.2");
     }
-    let bed = Bed::new("128MiB", way);
+    let bed = mounted("128MiB", way);
     let config = bed.shelf.path("fsx.toml");
     fs::write(&config, FSX).unwrap();
     for seed in seeds {
@@ -169,14 +142,14 @@ fn fsx(way: &Way, seeds: std::ops::RangeInclusive<u64>, operations: u64) {
         let [count, seed] = [operations, seed].map(|number| number.to_string());
         good(Command::new("fsx"), &["-f", &config, "-N", &count, "-S", &seed, &file]);
     }
-    bed.end();
+    end(&bed);
 }
 
 fn fio(way: &Way, size: &str) {
     if !is_there("fio") {
         return skip("fio");
     }
-    let bed = Bed::new("256MiB", way);
+    let bed = mounted("256MiB", way);
     let (folder, size) = (format!("--directory={}", bed.point()), format!("--size={size}"));
     for direct in ["--direct=0", "--direct=1"] {
         let args = [
@@ -193,7 +166,7 @@ fn fio(way: &Way, size: &str) {
         ];
         good(Command::new("fio"), &args);
     }
-    bed.end();
+    end(&bed);
 }
 
 /// The stressors of a class of stress-ng's, or those that are named, one after the other.
@@ -202,11 +175,11 @@ fn stress(args: &[&str]) {
         return skip("stress-ng");
     }
     // One stressor takes a file of 1 GiB.
-    let bed = Bed::new("3GiB", &WAYS[0]);
+    let bed = mounted("3GiB", &WAYS[0]);
     // What the kernel may not have, and what FUSE does not pass on: they end with another exit code than 0.
     let folder = ["--exclude", "binderfs,fiemap,verity", "--temp-path", bed.point(), "--verify"];
     good(Command::new("stress-ng"), &[args, &folder].concat());
-    bed.end();
+    end(&bed);
 }
 
 #[test]

@@ -4,9 +4,10 @@
 //! Nothing here hopes that some time will do. A server is ready when it has said so, a process has
 //! ended when the system says so, and [`PATIENCE`] only ends tests that would hang.
 
-#![allow(dead_code, reason = "every test file uses another part")]
+#![allow(dead_code, unused_imports, reason = "every test file uses another part")]
 
 pub(crate) mod book;
+pub(crate) mod demo;
 pub(crate) mod mounts;
 pub(crate) mod root;
 pub(crate) mod watching;
@@ -24,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use levelhead_nbd::{Client, Endpoint};
 use levelhead_stats::Streams;
+pub(crate) use levelhead_testkit::{is_there, shared, wait_until};
 use levelhead_units::Bytes;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -155,15 +157,6 @@ pub(crate) fn end(child: Child, what: &str) -> Ended {
         panic!("{what} does not end");
     };
     Ended::new(&output.unwrap())
-}
-
-/// Asks `is_so` until it is.
-pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < PATIENCE, "still not so: {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// `levelhead .. --json` that serves until it is stopped. Killed when dropped.
@@ -349,6 +342,11 @@ impl Shelf {
     }
 }
 
+/// The keys of an object.
+pub(crate) fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
 pub(crate) fn refs(texts: &[String]) -> Vec<&str> {
     texts.iter().map(String::as_str).collect()
 }
@@ -379,33 +377,6 @@ pub(crate) fn assert_same(left: &[u8], right: &[u8]) {
     assert_eq!(left.len(), right.len(), "lengths");
     let differs = left.iter().zip(right).position(|(left, right)| left != right);
     assert_eq!(differs, None, "the first byte that differs");
-}
-
-/// A file of the shared data, if there is one; says so if not.
-pub(crate) fn shared(name: &str) -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let path = root.join(name);
-    if path.exists() {
-        return Some(path);
-    }
-    eprintln!("SKIPPED: {} is not there", path.display());
-    None
-}
-
-/// Whether `program` can be run; says so if not, and fails where `CI` is set.
-pub(crate) fn is_there(program: &str) -> bool {
-    let probe = Command::new(program)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    if probe.is_ok() {
-        return true;
-    }
-    assert!(std::env::var_os("CI").is_none(), "{program} is not installed");
-    eprintln!("SKIPPED: {program} is not installed");
-    false
 }
 
 /// Runs what must be refused with a sentence that has all `parts`; nothing in the folder may change.

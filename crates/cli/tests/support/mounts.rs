@@ -27,13 +27,22 @@ pub(crate) struct Bed {
 
 impl Bed {
     pub(crate) fn new() -> Self {
+        Self::with("64MiB", &[])
+    }
+
+    /// A filesystem of this size that is made with these options.
+    pub(crate) fn with(size: &str, options: &[&str]) -> Self {
         let shelf = Shelf::new();
         let target = shelf.path("a.img");
-        Self::on(shelf, target)
+        Self::made(shelf, target, size, options)
     }
 
     pub(crate) fn on(shelf: Shelf, target: String) -> Self {
-        levelhead(&["fs", "mkfs", &target, "--size", "64MiB"]).good();
+        Self::made(shelf, target, "64MiB", &[])
+    }
+
+    fn made(shelf: Shelf, target: String, size: &str, options: &[&str]) -> Self {
+        levelhead(&[&["fs", "mkfs", &target, "--size", size], options].concat()).good();
         let point = shelf.dir.path().join("point");
         fs::create_dir(&point).unwrap();
         // Other users look for names there.

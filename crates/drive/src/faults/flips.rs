@@ -77,17 +77,14 @@ impl Flips {
 mod tests {
     use std::collections::BTreeSet;
 
-    use levelhead_units::{Ratio, Sectors};
+    use levelhead_testkit::extent;
+    use levelhead_units::Ratio;
 
     use super::*;
 
     fn flips(rate: f64) -> Flips {
         let faults = Faults { flip_rate: Ratio::new(rate).unwrap(), ..Faults::NONE };
         Flips::new(&faults, Key::new(5))
-    }
-
-    fn extent(lba: u64, sectors: u64) -> Extent {
-        Extent::new(Lba::new(lba), Sectors::new(sectors))
     }
 
     #[test]

@@ -278,6 +278,7 @@ impl Misbehaviour {
 
 #[cfg(test)]
 mod tests {
+    use levelhead_testkit::extent;
     use levelhead_units::{Nanos, Ratio};
 
     use super::super::every_kind;
@@ -290,10 +291,6 @@ mod tests {
             hard_rate: Ratio::new(hard).unwrap(),
             ..Faults::NONE
         }
-    }
-
-    fn extent(lba: u64, sectors: u64) -> Extent {
-        Extent::new(Lba::new(lba), Sectors::new(sectors))
     }
 
     fn new(faults: &Faults, key: u64) -> Misbehaviour {

@@ -48,6 +48,7 @@ impl Misdirected {
 
 #[cfg(test)]
 mod tests {
+    use levelhead_testkit::extent;
     use levelhead_units::Ratio;
 
     use super::*;
@@ -55,10 +56,6 @@ mod tests {
     fn misdirected(rate: f64, size: u64) -> Misdirected {
         let faults = Faults { misdirected_rate: Ratio::new(rate).unwrap(), ..Faults::NONE };
         Misdirected::new(&faults, Key::new(8), Sectors::new(size))
-    }
-
-    fn extent(lba: u64, sectors: u64) -> Extent {
-        Extent::new(Lba::new(lba), Sectors::new(sectors))
     }
 
     #[test]

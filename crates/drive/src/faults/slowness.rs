@@ -341,16 +341,11 @@ impl Slowness {
 
 #[cfg(test)]
 mod tests {
+    use levelhead_testkit::check_share;
+
     use super::*;
 
     const N: u64 = 40_000;
-
-    #[track_caller]
-    fn check_share(what: &str, seen: u64, of: u64, law: f64) {
-        let (share, of) = (seen as f64 / of as f64, of as f64);
-        let error = (law * (1.0 - law) / of).sqrt();
-        assert!((share - law).abs() <= 4.0 * error, "{what}: {share}, law {law}, error {error}");
-    }
 
     fn at(time: Nanos) -> Instant {
         Instant::ZERO + time

@@ -4,32 +4,20 @@
 use levelhead_block::{Command, Durability, Effort, Outcome, ZeroTail};
 use levelhead_drive::{CacheMode, Completion, Drive, Profile, Settings};
 use levelhead_stats::Streams;
-use levelhead_units::{Extent, Instant, Lba, Nanos, Ratio, Sectors};
+use levelhead_testkit::extent;
+use levelhead_testkit::profiles::{CACHE_OF_TEN, Tiny};
+use levelhead_units::{Instant, Nanos, Ratio};
 
-use crate::support::Tiny;
+use crate::support::{self, at, profile, read};
 
-const TINY: Tiny = Tiny {
-    write_settle: "0ms",
-    seek: r#"[[1, "1.5ms"], [9, "9.5ms"]]"#,
-    cache: Some(
-        r#"
-            segments = 2
-            segment_blocks = 20
-            read_ahead_blocks = 8
-            write_blocks = 10
-            write_delay = "100ms"
-            flush_overhead = "7ms"
-        "#,
-    ),
-};
+const TINY: Tiny = Tiny::buffered(CACHE_OF_TEN);
 
 fn settings(cache: CacheMode, queue_depth: u32) -> Settings {
     Settings { queue_depth, cache, ..Settings::PLAIN }
 }
 
 fn tiny(cache: CacheMode) -> Drive {
-    let profile = TINY.profile();
-    Drive::new(profile, settings(cache, 8), Streams::new(1), "drive/0")
+    Drive::new(profile(TINY), settings(cache, 8), Streams::new(1), "drive/0")
         .unwrap()
         .with_angle(Ratio::ZERO)
 }
@@ -37,14 +25,6 @@ fn tiny(cache: CacheMode) -> Drive {
 fn make(name: &str, cache: CacheMode, queue_depth: u32) -> Drive {
     let profile = Profile::shipped(name).unwrap();
     Drive::new(profile, settings(cache, queue_depth), Streams::new(1), "drive/0").unwrap()
-}
-
-fn extent(lba: u64, sectors: u64) -> Extent {
-    Extent::new(Lba::new(lba), Sectors::new(sectors))
-}
-
-fn read(lba: u64, sectors: u64) -> Command {
-    Command::Read { extent: extent(lba, sectors), effort: Effort::Full }
 }
 
 fn write(lba: u64, sectors: u64, durability: Durability) -> Command {
@@ -55,19 +35,9 @@ fn micros(micros: u64) -> Nanos {
     Nanos::from_micros(micros)
 }
 
-fn at(after: u64) -> Instant {
-    Instant::ZERO + micros(after)
-}
-
 /// Runs one command that comes when the drive holds no other.
 fn run(drive: &mut Drive, now: Instant, command: Command) -> Completion {
-    drive.handle_submit(now, 7, command, 7);
-    loop {
-        if let Some(done) = drive.poll() {
-            return done;
-        }
-        drive.handle_timeout(drive.deadline().unwrap());
-    }
+    support::run(drive, now, 7, command)
 }
 
 #[test]
@@ -341,7 +311,7 @@ fn a_flush_costs_what_was_measured_on_a_real_drive() {
 #[test]
 fn a_make_without_memory_cannot_use_any() {
     let cache = Some("segments = 2\nsegment_blocks = 20\nread_ahead_blocks = 8");
-    let profile = Tiny { cache, ..TINY }.profile();
+    let profile = profile(Tiny { cache, ..TINY });
     let settings = settings(CacheMode::WriteBack, 1);
     let error = Drive::new(profile, settings, Streams::new(1), "drive/0").unwrap_err();
     let words = "a drive of this model has no write-back cache: its profile names none";

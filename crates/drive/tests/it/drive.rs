@@ -1,11 +1,13 @@
 //! What a drive promises, on small disks whose times can be worked out by hand.
 
-use levelhead_block::{Command, Durability, Effort, Outcome, SectorSet, ZeroTail};
+use levelhead_block::{Command, Durability, Effort, Outcome, SectorSet};
 use levelhead_drive::{CacheMode, Completion, Drive, Faults, Scheduler, Settings};
 use levelhead_stats::Streams;
-use levelhead_units::{Extent, Instant, Lba, Nanos, Ratio, Sectors};
+use levelhead_testkit::extent;
+use levelhead_testkit::profiles::Tiny;
+use levelhead_units::{Instant, Nanos, Ratio, Sectors};
 
-use crate::support::Tiny;
+use crate::support::{at, profile, read_with, write};
 
 const TINY: Tiny = Tiny {
     write_settle: "3ms",
@@ -22,9 +24,7 @@ const TINY: Tiny = Tiny {
 };
 
 fn drive(settings: Settings) -> Drive {
-    Drive::new(TINY.profile(), settings, Streams::new(1), "drive/0")
-        .unwrap()
-        .with_angle(Ratio::ZERO)
+    Drive::new(profile(TINY), settings, Streams::new(1), "drive/0").unwrap().with_angle(Ratio::ZERO)
 }
 
 fn faulty(faults: Faults) -> Drive {
@@ -33,23 +33,6 @@ fn faulty(faults: Faults) -> Drive {
 
 fn ratio(share: f64) -> Ratio {
     Ratio::new(share).unwrap()
-}
-
-fn extent(lba: u64, sectors: u64) -> Extent {
-    Extent::new(Lba::new(lba), Sectors::new(sectors))
-}
-
-fn read(lba: u64, sectors: u64, effort: Effort) -> Command {
-    Command::Read { extent: extent(lba, sectors), effort }
-}
-
-fn write(lba: u64, sectors: u64) -> Command {
-    let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
-    Command::Write { extent: extent(lba, sectors), durability, zero_tail }
-}
-
-fn at(micros: u64) -> Instant {
-    Instant::ZERO + Nanos::from_micros(micros)
 }
 
 /// Runs one command on an idle drive.
@@ -75,12 +58,12 @@ fn damaged(offsets: impl IntoIterator<Item = u32>) -> Outcome {
 fn isolated_commands_end_when_a_calculation_by_hand_says() {
     let mut drive = drive(Settings::PLAIN);
     // From rest over cylinder 0 at 1 ms: sector 4 passes from 4 to 5 ms.
-    let first = run(&mut drive, at(1_000), read(4, 1, Effort::Full), 1);
+    let first = run(&mut drive, at(1_000), read_with(4, 1, Effort::Full), 1);
     assert_eq!((first.ended, first.service), (at(5_000), Nanos::from_millis(4)));
     assert_eq!(first.outcome, Outcome::GOOD);
     // Sector 45 lies on cylinder 2, head 0, slot 2 * 3 + 2 * 4 + 5 = 19, that is 9. Overhead until
     // 5.5 ms, seek until 9.5 ms: the slot has begun, it comes again from 19 to 20 ms.
-    let second = run(&mut drive, at(5_000), read(45, 1, Effort::Full), 2);
+    let second = run(&mut drive, at(5_000), read_with(45, 1, Effort::Full), 2);
     assert_eq!(second.ended, at(20_000));
     // Sector 30, written: cylinder 1, head 1, slot 2 * 3 + 4 = 10, that is 0. Overhead until
     // 20.5 ms, the switch is longer than the seek: 22.5 ms, settled at 25.5 ms.
@@ -107,8 +90,8 @@ fn a_full_read_with_failures_ends_exactly_so_many_revolutions_later() {
         let mut good = drive(Settings::PLAIN);
         // Fourteen sectors over two tracks: one retry mends them all.
         for (now, lba) in [(0, 35), (20_000_000, 0), (40_000_000, 123)] {
-            let plain = run(&mut good, at(now), read(lba, 14, Effort::Full), 1);
-            let retried = run(&mut bad, at(now), read(lba, 14, Effort::Full), 1);
+            let plain = run(&mut good, at(now), read_with(lba, 14, Effort::Full), 1);
+            let retried = run(&mut bad, at(now), read_with(lba, 14, Effort::Full), 1);
             assert_eq!(retried.ended, plain.ended + Nanos::from_millis(10) * rotations.into());
             assert_eq!(retried.outcome, Outcome::GOOD);
             assert_eq!(retried.retries, rotations);
@@ -119,8 +102,8 @@ fn a_full_read_with_failures_ends_exactly_so_many_revolutions_later() {
 #[test]
 fn a_fast_read_with_failures_ends_after_its_first_pass() {
     let mut bad = faulty(Faults { retry_rate: Ratio::ONE, ..Faults::NONE });
-    let fast = run(&mut bad, at(0), read(35, 14, Effort::Fast), 1);
-    let good = run(&mut drive(Settings::PLAIN), at(0), read(35, 14, Effort::Full), 1);
+    let fast = run(&mut bad, at(0), read_with(35, 14, Effort::Fast), 1);
+    let good = run(&mut drive(Settings::PLAIN), at(0), read_with(35, 14, Effort::Full), 1);
     assert_eq!(fast.ended, good.ended);
     assert_eq!(fast.outcome, unknown(0..14));
     assert_eq!(fast.retries, 0);
@@ -128,7 +111,7 @@ fn a_fast_read_with_failures_ends_after_its_first_pass() {
 
 #[test]
 fn a_limited_read_spends_the_revolutions_that_fit() {
-    let good = run(&mut drive(Settings::PLAIN), at(0), read(35, 14, Effort::Full), 1);
+    let good = run(&mut drive(Settings::PLAIN), at(0), read_with(35, 14, Effort::Full), 1);
     for (limit, rotations, outcome) in [
         (0, 0, unknown(0..14)),
         (29_999, 2, unknown(0..14)),
@@ -137,7 +120,7 @@ fn a_limited_read_spends_the_revolutions_that_fit() {
     ] {
         let mut bad = faulty(Faults { retry_rate: Ratio::ONE, ..Faults::NONE });
         let effort = Effort::Limited(Nanos::from_micros(limit));
-        let limited = run(&mut bad, at(0), read(35, 14, effort), 1);
+        let limited = run(&mut bad, at(0), read_with(35, 14, effort), 1);
         assert_eq!(limited.retries, rotations);
         assert_eq!(limited.ended, good.ended + Nanos::from_millis(10) * rotations.into());
         assert_eq!(limited.outcome, outcome);
@@ -153,14 +136,14 @@ fn hard_failures_are_damage_at_full_effort_only_and_a_write_mends_them() {
         (patient, 3, unknown(0..3)),
         (Effort::Full, 3, damaged(0..3)),
     ] {
-        let completion = run(&mut drive, at(0), read(20, 3, effort), 1);
+        let completion = run(&mut drive, at(0), read_with(20, 3, effort), 1);
         assert_eq!((completion.retries, completion.outcome), (retries, outcome));
     }
     run(&mut drive, at(0), write(21, 1), 2);
     let durability = Durability::Durable;
     run(&mut drive, at(0), Command::WriteZeroes { extent: extent(22, 1), durability }, 3);
     run(&mut drive, at(0), Command::Trim { extent: extent(20, 1) }, 4);
-    let completion = run(&mut drive, at(0), read(20, 3, Effort::Full), 5);
+    let completion = run(&mut drive, at(0), read_with(20, 3, Effort::Full), 5);
     assert_eq!(completion.outcome, damaged([0]));
 }
 
@@ -173,7 +156,7 @@ fn the_same_client_request_meets_the_same_failures_whenever_it_comes() {
         let fast = |drive: &mut Drive, now, lba, sectors, origin| match run(
             drive,
             at(now),
-            read(lba, sectors, Effort::Fast),
+            read_with(lba, sectors, Effort::Fast),
             origin,
         )
         .outcome
@@ -183,7 +166,7 @@ fn the_same_client_request_meets_the_same_failures_whenever_it_comes() {
         };
         let here = fast(&mut one, origin * 50_000, 100, 20, origin);
         // Later, after other commands, in two pieces.
-        run(&mut other, at(origin * 90_000), read(origin, 5, Effort::Full), origin + 1);
+        run(&mut other, at(origin * 90_000), read_with(origin, 5, Effort::Full), origin + 1);
         let left = fast(&mut other, origin * 90_000, 100, 7, origin);
         let right = fast(&mut other, origin * 90_000, 107, 13, origin);
         let there: Vec<u32> = left.into_iter().chain(right.iter().map(|at| at + 7)).collect();
@@ -196,20 +179,24 @@ fn the_same_client_request_meets_the_same_failures_whenever_it_comes() {
 #[test]
 fn a_slow_drive_takes_so_many_times_as_long() {
     let faults = Faults { slowdown: 2.5, retry_rate: Ratio::ONE, ..Faults::NONE };
-    let slow = run(&mut faulty(faults), at(0), read(35, 1, Effort::Full), 1);
-    let usual =
-        run(&mut faulty(Faults { slowdown: 1.0, ..faults }), at(0), read(35, 1, Effort::Full), 1);
+    let slow = run(&mut faulty(faults), at(0), read_with(35, 1, Effort::Full), 1);
+    let usual = run(
+        &mut faulty(Faults { slowdown: 1.0, ..faults }),
+        at(0),
+        read_with(35, 1, Effort::Full),
+        1,
+    );
     assert_eq!(slow.service.get() * 2, usual.service.get() * 5);
 }
 
 #[test]
 fn a_command_that_comes_as_another_ends_takes_no_part_in_that_choice() {
     let mut drive = drive(Settings::PLAIN);
-    drive.handle_submit(at(0), 1, read(4, 1, Effort::Full), 1);
-    drive.handle_submit(at(1_000), 2, read(190, 1, Effort::Full), 2);
+    drive.handle_submit(at(0), 1, read_with(4, 1, Effort::Full), 1);
+    drive.handle_submit(at(1_000), 2, read_with(190, 1, Effort::Full), 2);
     let end = drive.deadline().unwrap();
     // Far sooner positioned than command 2, but too late by nothing at all.
-    drive.handle_submit(end, 3, read(6, 1, Effort::Full), 3);
+    drive.handle_submit(end, 3, read_with(6, 1, Effort::Full), 3);
     drive.handle_timeout(at(1_000_000));
     let order: Vec<u64> = std::iter::from_fn(|| drive.poll()).map(|done| done.id).collect();
     assert_eq!(order, [1, 2, 3]);
@@ -219,7 +206,7 @@ fn a_command_that_comes_as_another_ends_takes_no_part_in_that_choice() {
 fn a_dead_drive_ends_everything_as_gone() {
     let mut drive = drive(Settings::PLAIN);
     for id in 0..4 {
-        drive.handle_submit(at(0), id, read(id * 40, 1, Effort::Full), id);
+        drive.handle_submit(at(0), id, read_with(id * 40, 1, Effort::Full), id);
     }
     let end = drive.deadline().unwrap();
     let death = end + Nanos::from_micros(700);
@@ -243,8 +230,8 @@ fn a_dead_drive_ends_everything_as_gone() {
 fn a_smaller_drive_is_the_outer_part_of_its_make() {
     let mut small = drive(Settings { size: Some(Sectors::new(60)), ..Settings::PLAIN });
     assert_eq!(small.size(), Sectors::new(60));
-    let part = run(&mut small, at(0), read(59, 1, Effort::Full), 1);
-    let whole = run(&mut drive(Settings::PLAIN), at(0), read(59, 1, Effort::Full), 1);
+    let part = run(&mut small, at(0), read_with(59, 1, Effort::Full), 1);
+    let whole = run(&mut drive(Settings::PLAIN), at(0), read_with(59, 1, Effort::Full), 1);
     assert_eq!(part, whole);
 }
 
@@ -269,9 +256,9 @@ fn random_run(
         let command = match rng.below(8) {
             0 => Command::Flush,
             1 | 2 => write(lba, sectors),
-            3 => read(lba, sectors, Effort::Fast),
-            4 => read(lba, sectors, Effort::Limited(Nanos::from_millis(rng.below(40)))),
-            _ => read(lba, sectors, Effort::Full),
+            3 => read_with(lba, sectors, Effort::Fast),
+            4 => read_with(lba, sectors, Effort::Limited(Nanos::from_millis(rng.below(40)))),
+            _ => read_with(lba, sectors, Effort::Full),
         };
         prompt.handle_timeout(now);
         while on_time && drive.deadline().is_some_and(|deadline| deadline <= now) {
@@ -370,7 +357,7 @@ fn health_says_what_the_drive_did() {
     assert_eq!(drive.health(now).retry_rate, None);
     let (mut first_pass, mut retrying, mut retried) = (0, 0, 0);
     for origin in 0..900_u64 {
-        let done = run(&mut drive, at(0), read(origin * 7 % 180, 2, Effort::Full), origin);
+        let done = run(&mut drive, at(0), read_with(origin * 7 % 180, 2, Effort::Full), origin);
         let spent = Nanos::from_millis(10) * done.retries.into();
         first_pass += done.service.saturating_sub(spent).get();
         retrying += spent.get();

@@ -1,12 +1,14 @@
 //! What a misbehaving drive does, on a small disk: every kind shows in its completions, at the rate of
 //! its closed form and independently of who asks when.
 
-use levelhead_block::{Command, Durability, Effort, Outcome, SectorSet, Silent, ZeroTail};
+use levelhead_block::{Command, Effort, Outcome, SectorSet, Silent};
 use levelhead_drive::{CacheMode, Completion, Drive, Faults, Settings};
 use levelhead_stats::Streams;
+use levelhead_testkit::check_share;
+use levelhead_testkit::profiles::Tiny;
 use levelhead_units::{Extent, Instant, Lba, Nanos, Sectors};
 
-use crate::support::Tiny;
+use crate::support::{profile, read_with, write};
 
 const TINY: Tiny =
     Tiny { write_settle: "3ms", seek: r#"[[1, "1.5ms"], [2, "4ms"], [9, "11ms"]]"#, cache: None };
@@ -19,7 +21,7 @@ fn faults(text: &str) -> Faults {
 
 fn named(text: &str, name: &str) -> Drive {
     let settings = Settings { faults: faults(text), ..Settings::PLAIN };
-    Drive::new(TINY.profile(), settings, Streams::new(1), name).unwrap()
+    Drive::new(profile(TINY), settings, Streams::new(1), name).unwrap()
 }
 
 fn drive(text: &str) -> Drive {
@@ -28,15 +30,6 @@ fn drive(text: &str) -> Drive {
 
 fn at(millis: u64) -> Instant {
     Instant::ZERO + Nanos::from_millis(millis)
-}
-
-fn read(lba: u64, sectors: u64, effort: Effort) -> Command {
-    Command::Read { extent: Extent::new(Lba::new(lba), Sectors::new(sectors)), effort }
-}
-
-fn write(lba: u64, sectors: u64) -> Command {
-    let extent = Extent::new(Lba::new(lba), Sectors::new(sectors));
-    Command::Write { extent, durability: Durability::Cached, zero_tail: ZeroTail::None }
 }
 
 /// Runs one command on an idle drive.
@@ -50,19 +43,12 @@ fn run(drive: &mut Drive, now: Instant, command: Command, origin: u64) -> Comple
     completion
 }
 
-#[track_caller]
-fn check_share(what: &str, seen: u64, of: u64, law: f64) {
-    let (share, of) = (seen as f64 / of as f64, of as f64);
-    let error = (law * (1.0 - law) / of).sqrt();
-    assert!((share - law).abs() <= 4.0 * error, "{what}: {share}, law {law}, error {error}");
-}
-
 /// Commands one at a time, ten a second for a hundred seconds.
 fn lonely_run(text: &str) -> Vec<Completion> {
     let mut drive = drive(text);
     let command = |n: u64| match n % 3 {
         0 => write(n * 7 % 180, 5),
-        _ => read(n * 7 % 180, 5, Effort::Full),
+        _ => read_with(n * 7 % 180, 5, Effort::Full),
     };
     (0..1_000).map(|n| run(&mut drive, at(n * 1_000), command(n), n)).collect()
 }
@@ -112,7 +98,7 @@ fn reads_are_right_at_every_effort_whatever_a_retry_takes() {
         let (mut good, mut other) = (drive("none"), drive(&text));
         for n in 0..n {
             let (now, lba) = (at(n * 1_000), n * 13 % 190);
-            let ask = |drive: &mut Drive, effort| run(drive, now, read(lba, 3, effort), n);
+            let ask = |drive: &mut Drive, effort| run(drive, now, read_with(lba, 3, effort), n);
             let plain = ask(&mut good, Effort::Full);
             let full = ask(&mut bad, Effort::Full);
             assert_eq!(full.outcome, Outcome::GOOD);
@@ -139,8 +125,8 @@ fn reads_are_right_at_every_effort_whatever_a_retry_takes() {
         let error = ((square / n - mean * mean) / n).sqrt();
         let expected = faults(&text).rotations.mean();
         assert!((mean - expected).abs() <= 4.0 * error + 1e-9, "{law}: {mean}, law {expected}");
-        let fast = run(&mut bad, at(9_000_000), read(0, 3, Effort::Fast), 1);
-        let plain = run(&mut good, at(9_000_000), read(0, 3, Effort::Full), 1);
+        let fast = run(&mut bad, at(9_000_000), read_with(0, 3, Effort::Fast), 1);
+        let plain = run(&mut good, at(9_000_000), read_with(0, 3, Effort::Full), 1);
         assert_eq!((fast.ended, fast.retries), (plain.ended, 0));
     }
 }
@@ -148,7 +134,7 @@ fn reads_are_right_at_every_effort_whatever_a_retry_takes() {
 #[test]
 fn a_slow_service_takes_the_factor_of_its_beginning() {
     for (millis, factor) in [(49_999, 1), (50_000, 3), (99_990, 3), (100_000, 1), (150_000, 3)] {
-        let ask = |text: &str| run(&mut drive(text), at(millis), read(35, 4, Effort::Full), 1);
+        let ask = |text: &str| run(&mut drive(text), at(millis), read_with(35, 4, Effort::Full), 1);
         let slow = ask("periodic=100s/50s/3/50s,retry-rate=100%,rotations=2");
         let usual = ask("retry-rate=100%,rotations=2");
         assert_eq!(slow.service, usual.service * factor, "at {millis} ms");
@@ -167,11 +153,11 @@ fn a_slow_service_takes_the_factor_of_its_beginning() {
 fn the_length_of_a_retry_belongs_to_the_request_and_its_first_failed_sector() {
     let text = "retry-rate=30%,rotations=uniform:1-1000";
     let retries = |lba: u64, sectors: u64, origin: u64| {
-        run(&mut drive(text), at(0), read(lba, sectors, Effort::Full), origin).retries
+        run(&mut drive(text), at(0), read_with(lba, sectors, Effort::Full), origin).retries
     };
     let (mut compared, mut differing) = (0, 0);
     for origin in 0..200 {
-        let unknown = run(&mut drive(text), at(0), read(50, 8, Effort::Fast), origin).outcome;
+        let unknown = run(&mut drive(text), at(0), read_with(50, 8, Effort::Fast), origin).outcome;
         let Outcome::Done { unknown, .. } = unknown else { panic!("it is alive") };
         let Some(first) = unknown.iter().next().map(u64::from) else { continue };
         let whole = retries(50, 8, origin);
@@ -191,7 +177,7 @@ fn episodes_and_the_field_slow_as_many_reads_as_their_laws_say() {
     let slow = |text: &str, drive: u64, least: f64| {
         let name = format!("drive/{drive}");
         let ask =
-            |text: &str| run(&mut named(text, &name), at(50_000), read(9, 1, Effort::Fast), 1);
+            |text: &str| run(&mut named(text, &name), at(50_000), read_with(9, 1, Effort::Fast), 1);
         ask(text).service.get() as f64 >= least * ask("none").service.get() as f64 - 1.0
     };
     let text = "episodes=10s/30s/5";
@@ -210,8 +196,8 @@ fn nothing_begins_and_nothing_is_answered_in_a_stall() {
     for drive in 0..n {
         let name = format!("drive/{drive}");
         let (mut stalled, mut usual) = (named(text, &name), named("none", &name));
-        let late = run(&mut stalled, at(50_000), read(9, 1, Effort::Full), 1);
-        let plain = run(&mut usual, at(50_000), read(9, 1, Effort::Full), 1);
+        let late = run(&mut stalled, at(50_000), read_with(9, 1, Effort::Full), 1);
+        let plain = run(&mut usual, at(50_000), read_with(9, 1, Effort::Full), 1);
         assert!(late.ended >= plain.ended, "drive {drive}");
         // Either nothing was held up, or the answer waited for an end of a stall; a service that began
         // late was counted from there.
@@ -273,9 +259,10 @@ fn lost_and_torn_writes_look_good_and_say_what_is_missing_to_the_runtime_only() 
     check_share("torn", torn, n, 0.9 * 0.2);
     assert_eq!(bad.counters().silent.sectors_missing, sum);
     // A read is not concerned.
-    assert!((0..100).all(
-        |n| run(&mut bad, at(9_000_000), read(n, 4, Effort::Full), n).silent == Silent::Nothing
-    ));
+    assert!(
+        (0..100).all(|n| run(&mut bad, at(9_000_000), read_with(n, 4, Effort::Full), n).silent
+            == Silent::Nothing)
+    );
 }
 
 #[test]
@@ -309,7 +296,7 @@ fn flips_are_the_same_in_every_read_until_the_sector_is_written() {
         Silent::Flush => panic!("no flush was asked for"),
     };
     let mut bad = drive("flips=10%");
-    let all = |effort| read(0, 200, effort);
+    let all = |effort| read_with(0, 200, effort);
     let at_rest = flips(run(&mut bad, at(0), all(Effort::Full), 1));
     assert_eq!(at_rest, flips(run(&mut bad, at(9_000), all(Effort::Fast), 2)));
     check_share("at rest", at_rest.len() as u64, 200, 0.1);
@@ -338,7 +325,7 @@ fn a_lying_flush_ends_at_once_and_leaves_the_memory_as_it_was() {
             flush_overhead = "7ms"
         "#,
     );
-    let profile = Tiny { cache, ..TINY }.profile();
+    let profile = profile(Tiny { cache, ..TINY });
     let flushed = |text: &str| {
         let settings =
             Settings { cache: CacheMode::WriteBack, faults: faults(text), ..Settings::PLAIN };
@@ -361,11 +348,11 @@ fn a_lying_flush_ends_at_once_and_leaves_the_memory_as_it_was() {
 
 #[test]
 fn a_write_mends_what_it_stored_where_it_stored_it() {
-    let damaged = |drive: &mut Drive| match run(drive, at(0), read(0, 200, Effort::Full), 1).outcome
-    {
-        Outcome::Done { damaged, .. } => damaged,
-        other => panic!("{other:?}"),
-    };
+    let damaged =
+        |drive: &mut Drive| match run(drive, at(0), read_with(0, 200, Effort::Full), 1).outcome {
+            Outcome::Done { damaged, .. } => damaged,
+            other => panic!("{other:?}"),
+        };
     let all_but = |mended: std::ops::Range<u32>| {
         (0..200).filter(|at| !mended.contains(at)).collect::<SectorSet>()
     };
@@ -388,7 +375,7 @@ fn a_drive_dies_at_its_time_whoever_looks_when() {
     // Twenty commands wait when it dies; the looks come on time, late, or much later.
     let ends = |looks: &[u64]| {
         let mut drive = drive("death=100ms");
-        (0..20).for_each(|n| drive.handle_submit(at(n), n, read(n * 9, 2, Effort::Full), n));
+        (0..20).for_each(|n| drive.handle_submit(at(n), n, read_with(n * 9, 2, Effort::Full), n));
         looks.iter().for_each(|&millis| drive.handle_timeout(at(millis)));
         let next = at(*looks.last().unwrap());
         drive.handle_submit(next, 99, Command::Flush, 99);
@@ -414,7 +401,7 @@ fn a_drive_dies_at_its_time_whoever_looks_when() {
 #[test]
 fn death_is_in_time_for_a_busy_drive() {
     let mut drive = drive("death=3ms");
-    drive.handle_submit(at(0), 1, read(190, 8, Effort::Full), 1);
+    drive.handle_submit(at(0), 1, read_with(190, 8, Effort::Full), 1);
     assert_eq!(drive.deadline(), Some(at(3)));
     drive.handle_timeout(at(3));
     let done = drive.poll().unwrap();
@@ -425,10 +412,10 @@ fn death_is_in_time_for_a_busy_drive() {
 fn new_faults_leave_the_queue_the_account_and_the_mended_sectors_alone() {
     let mut drive = drive("hard-rate=50%");
     run(&mut drive, at(0), write(0, 200), 1);
-    let mended = run(&mut drive, at(2_000), read(0, 200, Effort::Full), 2);
+    let mended = run(&mut drive, at(2_000), read_with(0, 200, Effort::Full), 2);
     assert_eq!(mended.outcome, Outcome::GOOD);
     for id in 0..4 {
-        drive.handle_submit(at(4_000), id, read(id * 40, 2, Effort::Full), 10 + id);
+        drive.handle_submit(at(4_000), id, read_with(id * 40, 2, Effort::Full), 10 + id);
     }
     let first_end = drive.deadline().unwrap();
     let before = drive.counters();
@@ -467,9 +454,9 @@ fn random_run(seed: u64, is_prompt: bool) -> Vec<Completion> {
         let command = match rng.below(6) {
             0 => Command::Flush,
             1 | 2 => write(lba, sectors),
-            3 => read(lba, sectors, Effort::Fast),
-            4 => read(lba, sectors, Effort::Limited(Nanos::from_millis(rng.below(60)))),
-            _ => read(lba, sectors, Effort::Full),
+            3 => read_with(lba, sectors, Effort::Fast),
+            4 => read_with(lba, sectors, Effort::Limited(Nanos::from_millis(rng.below(60)))),
+            _ => read_with(lba, sectors, Effort::Full),
         };
         while let Some(deadline) = drive.deadline().filter(|&at| is_prompt && at <= now) {
             drive.handle_timeout(deadline);

@@ -11,7 +11,8 @@ use levelhead_drive::{CacheMode, Completion, Drive, Profile, Settings};
 use levelhead_stats::Streams;
 use levelhead_units::{Instant, Nanos, Sectors};
 
-use crate::truth::{drive, drive_with, positioning, positioning_between, rate, read, run};
+use crate::support::read;
+use crate::truth::{drive, drive_with, positioning, positioning_between, rate, run};
 
 const READ_MAX: Sectors = Sectors::new(256);
 

@@ -1,20 +1,17 @@
 //! The shipped profiles of modern makes against the figures of the drives they stand for.
 
-use levelhead_block::{Command, Effort};
+use levelhead_block::Command;
 use levelhead_drive::{Completion, Drive, Profile, Scheduler, Settings};
 use levelhead_stats::{Rng, Streams};
-use levelhead_units::{Extent, Instant, Lba, Sectors};
+use levelhead_units::{Instant, Sectors};
+
+use crate::support::read;
 
 fn drive(make: &str, queue_depth: u32, age_weight: f64) -> Drive {
     let settings =
         Settings { queue_depth, scheduler: Scheduler::Sptf { age_weight }, ..Settings::PLAIN };
     let profile = Profile::shipped(make).unwrap();
     Drive::new(profile, settings, Streams::new(1), "drive/0").unwrap()
-}
-
-fn read(lba: u64, sectors: u64) -> Command {
-    let extent = Extent::new(Lba::new(lba), Sectors::new(sectors));
-    Command::Read { extent, effort: Effort::Full }
 }
 
 /// Keeps the drive's queue full with what `next` gives, until `count` commands have ended.

@@ -1,28 +1,26 @@
 //! Drives that read back what they have written: when, what that costs, and what it finds.
 
-use levelhead_block::{Aftermath, Command, Durability, Effort, Outcome, Silent, What, ZeroTail};
+use levelhead_block::{Aftermath, Command, Outcome, Silent, What};
 use levelhead_drive::{
     CacheMode, Completion, Counters, Drive, Faults, Placing, Retention, Settings, Verify,
     VerifyCounters,
 };
 use levelhead_stats::Streams;
-use levelhead_units::{Bytes, Extent, Instant, Lba, Nanos, Ratio, Sectors};
+use levelhead_testkit::extent;
+use levelhead_testkit::profiles::Tiny;
+use levelhead_units::{Bytes, Instant, Nanos, Ratio};
 
-use crate::support::Tiny;
+use crate::support::{at, profile, read, run, write};
 
-const TINY: Tiny = Tiny {
-    write_settle: "0ms",
-    seek: r#"[[1, "1.5ms"], [9, "9.5ms"]]"#,
-    cache: Some(
-        r#"
-            segments = 4
-            segment_blocks = 20
-            read_ahead_blocks = 0
-            write_blocks = 10
-            write_delay = "100ms"
-        "#,
-    ),
-};
+const TINY: Tiny = Tiny::buffered(
+    r#"
+        segments = 4
+        segment_blocks = 20
+        read_ahead_blocks = 0
+        write_blocks = 10
+        write_delay = "100ms"
+    "#,
+);
 
 const SETTINGS: Settings = Settings { queue_depth: 8, cache: CacheMode::Read, ..Settings::PLAIN };
 
@@ -36,40 +34,11 @@ fn verify(text: &str) -> Verify {
 }
 
 fn drive(settings: Settings) -> Drive {
-    let profile = TINY.profile();
-    Drive::new(profile, settings, Streams::new(1), "drive/0").unwrap().with_angle(Ratio::ZERO)
+    Drive::new(profile(TINY), settings, Streams::new(1), "drive/0").unwrap().with_angle(Ratio::ZERO)
 }
 
 fn verifying(text: &str) -> Drive {
     drive(Settings { verify: verify(text), ..SETTINGS })
-}
-
-fn extent(lba: u64, sectors: u64) -> Extent {
-    Extent::new(Lba::new(lba), Sectors::new(sectors))
-}
-
-fn read(lba: u64, sectors: u64) -> Command {
-    Command::Read { extent: extent(lba, sectors), effort: Effort::Full }
-}
-
-fn write(lba: u64, sectors: u64) -> Command {
-    let (extent, durability) = (extent(lba, sectors), Durability::Cached);
-    Command::Write { extent, durability, zero_tail: ZeroTail::None }
-}
-
-fn at(micros: u64) -> Instant {
-    Instant::ZERO + Nanos::from_micros(micros)
-}
-
-/// Runs one command that comes when the drive holds no other.
-fn run(drive: &mut Drive, now: Instant, id: u64, command: Command) -> Completion {
-    drive.handle_submit(now, id, command, id);
-    loop {
-        if let Some(done) = drive.poll() {
-            return done;
-        }
-        drive.handle_timeout(drive.deadline().unwrap());
-    }
 }
 
 fn counters(drive: &mut Drive, now: Instant) -> VerifyCounters {

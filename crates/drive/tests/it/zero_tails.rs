@@ -5,7 +5,10 @@ use levelhead_block::{
 };
 use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Settings};
 use levelhead_stats::Streams;
-use levelhead_units::{Extent, Instant, Lba, Nanos, Sectors};
+use levelhead_testkit::extent;
+use levelhead_units::{Extent, Instant, Nanos, Sectors};
+
+use crate::support;
 
 /// Sectors fail unless the drive knows of zeroes at their ends.
 const TELLS: &str = "retry-rate=100%,zero-tails=0%/0%";
@@ -21,25 +24,11 @@ fn plain(faults: &str) -> Drive {
     drive(Settings::PLAIN, faults)
 }
 
-fn extent(lba: u64, sectors: u64) -> Extent {
-    Extent::new(Lba::new(lba), Sectors::new(sectors))
-}
-
 /// Runs one command that comes when the drive holds no other.
 fn run(drive: &mut Drive, command: Command, origin: u64) -> Completion {
     // Long after whatever has happened before.
     let now = Instant::ZERO + Nanos::from_secs(origin);
-    run_at(drive, now, command, origin)
-}
-
-fn run_at(drive: &mut Drive, now: Instant, command: Command, origin: u64) -> Completion {
-    drive.handle_submit(now, origin, command, origin);
-    loop {
-        if let Some(done) = drive.poll() {
-            return done;
-        }
-        drive.handle_timeout(drive.deadline().unwrap());
-    }
+    support::run(drive, now, origin, command)
 }
 
 fn write(drive: &mut Drive, extent: Extent, zero_tail: ZeroTail, origin: u64) -> Silent {
@@ -196,7 +185,8 @@ fn after_a_cut(script: &[(Extent, ZeroTail, Durability)], wait: Nanos) -> (Vec<b
     let mut now = Instant::ZERO;
     for (origin, &(extent, zero_tail, durability)) in (1..).zip(script) {
         now =
-            run_at(&mut drive, now, Command::Write { extent, durability, zero_tail }, origin).ended;
+            support::run(&mut drive, now, origin, Command::Write { extent, durability, zero_tail })
+                .ended;
     }
     let lost = drive.handle_power_cut(now + wait);
     while drive.poll().is_some() {}

@@ -1,41 +1,39 @@
-//! What the tests of several crates share: a small make, whose times can be worked out by hand.
+//! What the tests of drives share: commands, and a drive that carries out one of them.
 
-use levelhead_drive::Profile;
+use levelhead_block::{Command, Durability, Effort, ZeroTail};
+use levelhead_drive::{Completion, Drive, Profile};
+use levelhead_testkit::extent;
+use levelhead_testkit::profiles::Tiny;
+use levelhead_units::{Instant, Nanos};
 
-/// A make with 6000 rpm, 10 ms a revolution; 10 sectors a track, which take 1 ms each; 200 sectors in all.
-#[derive(Clone, Copy)]
-pub(crate) struct Tiny {
-    /// How long the arm settles before a write, as a profile says it.
-    pub(crate) write_settle: &'static str,
-    /// The points of its seek times, as a profile says them.
-    pub(crate) seek: &'static str,
-    /// The lines of a profile's `[cache]`; none for a make without memory.
-    pub(crate) cache: Option<&'static str>,
+pub(crate) fn profile(tiny: Tiny) -> Profile {
+    Profile::parse(&tiny.text()).expect("the lines of a test are good")
 }
 
-impl Tiny {
-    pub(crate) fn profile(self) -> Profile {
-        let Self { write_settle, seek, cache } = self;
-        let cache = cache.map_or_else(String::new, |lines| format!("[cache]\n{lines}"));
-        let text = format!(
-            r#"
-                name = "tiny"
-                block_size = 4096
-                rpm = 6000
-                heads = 2
-                overhead = "0.5ms"
-                head_switch = "2ms"
-                write_settle = "{write_settle}"
-                [seek]
-                points = {seek}
-                [[zone]]
-                cylinders = 10
-                blocks_per_track = 10
-                track_skew = 3
-                cylinder_skew = 4
-                {cache}
-            "#
-        );
-        Profile::parse(&text).expect("the lines of a test are good")
+pub(crate) fn at(micros: u64) -> Instant {
+    Instant::ZERO + Nanos::from_micros(micros)
+}
+
+pub(crate) fn read(lba: u64, sectors: u64) -> Command {
+    read_with(lba, sectors, Effort::Full)
+}
+
+pub(crate) fn read_with(lba: u64, sectors: u64, effort: Effort) -> Command {
+    Command::Read { extent: extent(lba, sectors), effort }
+}
+
+pub(crate) fn write(lba: u64, sectors: u64) -> Command {
+    let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
+    Command::Write { extent: extent(lba, sectors), durability, zero_tail }
+}
+
+/// Runs one command that comes when the drive holds no other.
+pub(crate) fn run(drive: &mut Drive, now: Instant, id: u64, command: Command) -> Completion {
+    drive.handle_submit(now, id, command, id);
+    loop {
+        if let Some(done) = drive.poll() {
+            return done;
+        }
+        drive.handle_timeout(drive.deadline().unwrap());
     }
 }

@@ -1,9 +1,11 @@
 //! A make's true figures, from its model.
 
-use levelhead_block::{Command, Effort};
+use levelhead_block::Command;
 use levelhead_drive::{CacheMode, Completion, Drive, Profile, Settings};
 use levelhead_stats::{Rng, Streams};
-use levelhead_units::{Extent, Instant, Lba, Sectors};
+use levelhead_units::{Instant, Sectors};
+
+use crate::support::read;
 
 pub(crate) fn drive(profile: Profile) -> Drive {
     drive_with(profile, CacheMode::Off)
@@ -12,11 +14,6 @@ pub(crate) fn drive(profile: Profile) -> Drive {
 pub(crate) fn drive_with(profile: Profile, cache: CacheMode) -> Drive {
     let settings = Settings { cache, ..Settings::PLAIN };
     Drive::new(profile, settings, Streams::new(3), "drive/0").unwrap()
-}
-
-pub(crate) fn read(lba: u64, sectors: u64) -> Command {
-    let extent = Extent::new(Lba::new(lba), Sectors::new(sectors));
-    Command::Read { extent, effort: Effort::Full }
 }
 
 /// Runs commands, a fixed number of them at a time; the time of the last end.

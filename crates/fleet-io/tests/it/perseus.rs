@@ -1,22 +1,11 @@
 //! The detectors on the labelled drives of PERSEUS, where those are at hand: `../shared/data/fleet/perseus` beside the repository.
 
-use std::path::{Path, PathBuf};
-
 use levelhead_fleet::detect::{
     Kind, Label, Level, Options, Recording, Score, Verdict, cut, detect, score,
 };
 use levelhead_fleet_io::samples::{Labels, read_recordings};
 use levelhead_stats::{Streams, median_of};
-
-fn perseus(name: &str) -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/fleet/perseus");
-    let path = root.join(name);
-    if path.exists() {
-        return Some(path);
-    }
-    eprintln!("SKIPPED: {} is not there", path.display());
-    None
-}
+use levelhead_testkit::shared;
 
 struct Cluster {
     recordings: Vec<Recording>,
@@ -24,8 +13,8 @@ struct Cluster {
 }
 
 fn cluster(name: &str) -> Option<Cluster> {
-    let path = perseus(&format!("{name}.parquet"))?;
-    let labels = Labels::read(&perseus("slow_drives.csv")?).unwrap().of_cluster(name);
+    let path = shared(&format!("fleet/perseus/{name}.parquet"))?;
+    let labels = Labels::read(&shared("fleet/perseus/slow_drives.csv")?).unwrap().of_cluster(name);
     Some(Cluster { recordings: read_recordings(&path).unwrap(), labels })
 }
 
@@ -95,7 +84,10 @@ fn the_plain_rules_are_later_or_miss_some_or_accuse_some() {
 /// The original files hold more digits than the compact form, and windows at the end of a day that it has too.
 #[test]
 fn the_original_files_become_the_windows_of_the_compact_form() {
-    let (Some(folder), Some(whole)) = (perseus("cluster_A"), cluster("cluster_A")) else { return };
+    let (Some(folder), Some(whole)) = (shared("fleet/perseus/cluster_A"), cluster("cluster_A"))
+    else {
+        return;
+    };
     let originals = read_recordings(&folder).unwrap();
     let groups: Vec<&str> = originals.iter().map(|original| original.group.as_str()).collect();
     assert_eq!(groups, ["host_1", "host_2", "host_3", "host_22", "host_25"]);

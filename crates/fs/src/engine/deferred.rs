@@ -166,8 +166,7 @@ mod tests {
 
     /// A file on a disk that was mounted again, and where its sectors lie.
     fn cold_file(count: usize) -> (Bed, u64, Vec<u64>) {
-        let mut bytes = vec![0; count];
-        levelhead_stats::Streams::new(6).stream("noise").fill(&mut bytes);
+        let bytes = levelhead_testkit::noise(6, count);
         let mut bed = Bed::new(20_000, 3);
         let name = bed.root("a file");
         let inode = bed.make(&name, FILE).inode;

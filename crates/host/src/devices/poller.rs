@@ -65,6 +65,7 @@ mod tests {
     use std::io;
     use std::sync::atomic::{AtomicU64, Ordering};
 
+    use levelhead_testkit::wait_until;
     use levelhead_units::Ratio;
 
     use super::*;
@@ -97,12 +98,6 @@ mod tests {
         }
     }
 
-    fn wait_until(is_so: impl Fn() -> bool) {
-        while !is_so() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
     #[test]
     fn health_is_known_after_two_answers_and_the_thread_ends_with_its_poller() {
         let turns = Arc::new(AtomicU64::new(0));
@@ -110,9 +105,9 @@ mod tests {
         let period = Duration::from_millis(1);
         let poller = Poller::start(Source::NvmeSmart, device, Clock::start(), period).unwrap();
         let rate = || poller.health().and_then(|said| said.retry_rate);
-        wait_until(|| rate().is_some());
+        wait_until("health is known", || rate().is_some());
         assert_eq!(rate(), Some(Ratio::new(0.01).unwrap()));
         drop(poller);
-        wait_until(|| turns.load(Ordering::SeqCst) == u64::MAX);
+        wait_until("the thread has ended", || turns.load(Ordering::SeqCst) == u64::MAX);
     }
 }

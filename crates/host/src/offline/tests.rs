@@ -13,7 +13,7 @@ use levelhead_block::{
     SectorSet,
 };
 use levelhead_erasure::{Kernel, Measured};
-use levelhead_stats::Streams;
+use levelhead_testkit::{extent, noise};
 use levelhead_units::{Extent, Lba, SECTOR_SIZE};
 use tempfile::TempDir;
 
@@ -95,10 +95,8 @@ impl Shelf {
 }
 
 fn write(array: &ArrayHandle, lba: u64, sectors: u64, seed: u64) {
-    let mut buf = Buf::zeroed(Sectors::new(sectors));
-    Streams::new(seed).stream("noise").fill(buf.as_mut_slice());
-    let extent = Extent::new(Lba::new(lba), Sectors::new(sectors));
-    let request = Request::write(extent, Durability::Cached, buf);
+    let buf = Buf::copy_of(&noise(seed, sectors as usize * SECTOR_SIZE));
+    let request = Request::write(extent(lba, sectors), Durability::Cached, buf);
     let reply = Waiting::new(Arc::new(array.clone())).run(vec![request]).pop().unwrap();
     assert!(reply.outcome.is_good(), "{:?}", reply.outcome);
 }

@@ -3,13 +3,14 @@
 use levelhead_block::adapter::Waiting;
 use levelhead_block::{BlockDevice, Buf, Durability, Effort, Reply};
 use levelhead_erasure::{Kernel, Measured};
+use levelhead_testkit::wait_until;
 use levelhead_units::{Extent, Lba};
 use tempfile::TempDir;
 
 use super::*;
 use crate::assemble::assemble;
 use crate::create::{CreateOptions, Journaling, create};
-use crate::devices::erc::tests::{MadeUp, Manner, wait_until};
+use crate::devices::erc::tests::{MadeUp, Manner};
 use crate::devices::ways::{FastFailPath, ReadWays};
 use crate::member::MemberSpec;
 use crate::starting::AssembleOptions;
@@ -82,7 +83,7 @@ impl Bench {
 
     /// Reads until this many of these drives have short limits.
     fn read_until_short(&self, count: usize, drives: &[usize]) {
-        wait_until(|| {
+        wait_until("limits are short", || {
             self.read();
             drives.iter().filter(|&&at| self.is_short(at)).count() >= count
         });
@@ -103,7 +104,7 @@ fn limits_are_short_until_a_drive_is_lost_and_none_is_left_to_lose() {
     assert_eq!(bench.paths(), [FastFailPath::ErrorRecovery; 3]);
     assert!(bench.drives.iter().all(MadeUp::has_record));
     bench.array.lose(DriveIdx::new(1)).unwrap();
-    wait_until(|| bench.drives.iter().all(|drive| drive.tenths() == [70; 2]));
+    wait_until("limits are back", || bench.drives.iter().all(|drive| drive.tenths() == [70; 2]));
     for _ in 0..100 {
         bench.read();
     }

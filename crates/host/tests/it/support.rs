@@ -15,8 +15,9 @@ use levelhead_host::{
     ArrayHandle, AssembleOptions, Assembled, Bound, CreateOptions, Created, FastFail, HostError,
     Io, Journaling, MemberSpec, ServeOptions, assemble, create,
 };
-use levelhead_stats::Streams;
-use levelhead_units::{Bytes, Extent, Lba, SECTOR_SIZE, Sectors};
+use levelhead_testkit::extent;
+use levelhead_testkit::profiles::FAST;
+use levelhead_units::{Bytes, SECTOR_SIZE, Sectors};
 use tempfile::TempDir;
 
 /// What is reserved at each end of a drive.
@@ -31,24 +32,6 @@ pub(crate) fn size_for(data: u64) -> u64 {
     };
     (data..).find(holds).unwrap()
 }
-
-/// A drive whose every motion takes next to nothing: a millisecond a revolution.
-const FAST: &str = r#"
-    name = "fast"
-    block_size = 4096
-    rpm = 60000
-    heads = 4
-    overhead = "0.001ms"
-    head_switch = "0.01ms"
-    write_settle = "0.01ms"
-    [seek]
-    points = [[1, "0.01ms"], [99, "0.1ms"]]
-    [[zone]]
-    cylinders = 100
-    blocks_per_track = 100
-    track_skew = 10
-    cylinder_skew = 10
-"#;
 
 /// A folder with drives in it.
 pub(crate) struct Shelf {
@@ -182,21 +165,18 @@ impl Client {
     }
 
     pub(crate) fn write(&mut self, lba: u64, buf: Buf) -> Outcome {
-        let extent = Extent::new(Lba::new(lba), buf.sectors());
+        let extent = extent(lba, buf.sectors().get());
         self.run(Request::write(extent, Durability::Cached, buf)).outcome
     }
 
     pub(crate) fn read(&mut self, lba: u64, sectors: u64) -> Reply {
-        let extent = Extent::new(Lba::new(lba), Sectors::new(sectors));
-        self.run(Request::read(extent, Effort::Full))
+        self.run(Request::read(extent(lba, sectors), Effort::Full))
     }
 }
 
 /// Bytes that depend on the seed.
 pub(crate) fn noise(seed: u64, sectors: u64) -> Buf {
-    let mut buf = Buf::zeroed(Sectors::new(sectors));
-    Streams::new(seed).stream("noise").fill(buf.as_mut_slice());
-    buf
+    Buf::copy_of(&levelhead_testkit::noise(seed, sectors as usize * SECTOR_SIZE))
 }
 
 /// Fills the whole array with noise; returns it.

@@ -1,11 +1,10 @@
 //! Emulated drives that lose and tear writes, in real time, and arrays that read back what they write.
 
-use std::time::{Duration, Instant};
-
 use levelhead_array::{Promise, ScrubState, VerifySettings, VerifyStatus};
 use levelhead_block::{BlockDevice, Buf, Durability, Effort, Request};
 use levelhead_host::{ArrayHandle, ServeOptions};
 use levelhead_stats::Streams;
+use levelhead_testkit::wait_until;
 use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
 
 use crate::support::{CLEAN, Client, Shelf, gather, make, options};
@@ -19,14 +18,6 @@ fn writes() -> u64 {
 
 fn status(array: &ArrayHandle) -> VerifyStatus {
     array.status().unwrap().verify.expect("writes are read back")
-}
-
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(120), "never {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// Random writes and reads until enough has been written. How many reads were wrong.

@@ -11,8 +11,6 @@ mod power;
 mod recorded;
 mod silent;
 mod studies;
-#[path = "../../../drive/tests/support/mod.rs"]
-mod support;
 mod verified;
 mod verify;
 mod verify_isolated;

@@ -24,7 +24,7 @@ use levelhead_units::{Bytes, Extent, Instant, Lba, Nanos, Sectors};
 const Z_99: f64 = 2.576;
 
 #[track_caller]
-fn check(what: &str, hits: u64, draws: u64, want: f64) {
+pub(crate) fn check(what: &str, hits: u64, draws: u64, want: f64) {
     let (n, share) = (draws as f64, hits as f64 / draws as f64);
     let square = Z_99 * Z_99 / n;
     let middle = (share + square / 2.0) / (1.0 + square);
@@ -36,7 +36,7 @@ fn check(what: &str, hits: u64, draws: u64, want: f64) {
 
 /// Draws latencies and compares how many lie above three of the law's points.
 #[track_caller]
-fn check_law(what: &str, law: &Law, draws: u64, mut draw: impl FnMut() -> Nanos) {
+pub(crate) fn check_law(what: &str, law: &Law, draws: u64, mut draw: impl FnMut() -> Nanos) {
     let drawn: Vec<Nanos> = (0..draws).map(|_| draw()).collect();
     for share in [0.5, 0.9, 0.99] {
         let point = law.quantile(share).high.unwrap();

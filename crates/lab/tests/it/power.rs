@@ -11,28 +11,14 @@ use levelhead_array::{Content, HostOrder, Policy, RequestId};
 use levelhead_block::{
     Buf, Command, Durability, Effort, Outcome, Payload, Piece, Reply, Request, ZeroTail,
 };
-use levelhead_drive::{CacheMode, Drive, Faults, Settings};
+use levelhead_drive::{CacheMode, Drive, Faults, Profile, Settings};
 use levelhead_lab::{Lone, World, WorldSettings};
 use levelhead_stats::{Rng, Streams};
+use levelhead_testkit::profiles::{CACHE_OF_TEN, Tiny};
 use levelhead_units::{Extent, Instant, Lba, Nanos, SECTOR_SIZE, Sectors};
 
-use crate::support::Tiny;
-
 /// 200 sectors, of which ten fit into memory, for a tenth of a second.
-const TINY: Tiny = Tiny {
-    write_settle: "0ms",
-    seek: r#"[[1, "1.5ms"], [9, "9.5ms"]]"#,
-    cache: Some(
-        r#"
-            segments = 2
-            segment_blocks = 20
-            read_ahead_blocks = 8
-            write_blocks = 10
-            write_delay = "100ms"
-            flush_overhead = "7ms"
-        "#,
-    ),
-};
+const TINY: Tiny = Tiny::buffered(CACHE_OF_TEN);
 
 fn settings(faults: Faults) -> Settings {
     Settings { queue_depth: 8, cache: CacheMode::WriteBack, faults, ..Settings::PLAIN }
@@ -315,7 +301,7 @@ impl Sector {
 
 /// Sectors that one seed's power cuts have set back.
 fn lone(seed: u64, flushes: Flushes, faults: &str) -> u64 {
-    let (profile, faults) = (TINY.profile(), faults.parse().unwrap());
+    let (profile, faults) = (Profile::parse(&TINY.text()).unwrap(), faults.parse().unwrap());
     let drive = Drive::new(profile, settings(faults), Streams::new(seed), "drive/0").unwrap();
     Checker::new(seed, Lone::new(drive), flushes).run()
 }
@@ -331,7 +317,7 @@ fn array(seed: u64, flushes: Flushes, faults: &str) -> u64 {
         window: 1 + pick(8) as u32,
         order: HostOrder::Elevator,
         content: Content::Carried,
-        profile: Arc::new(TINY.profile()),
+        profile: Arc::new(Profile::parse(&TINY.text()).unwrap()),
         drives: vec![settings(faults.parse().unwrap())],
         area: None,
         journal: None,

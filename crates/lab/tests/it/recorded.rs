@@ -1,23 +1,18 @@
 //! The default policy on recorded arrivals, where the traces are at hand: `../shared/data/traces` beside the workspace.
 
 use std::fs::File;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use levelhead_array::{HostOrder, Policy};
 use levelhead_lab::World;
 use levelhead_lab::replay::{self, End, Run};
 use levelhead_lab::studies::Bed;
+use levelhead_testkit::shared;
 use levelhead_trace::{Mapping, Trace, onto_array, read};
 
 /// A trace, or nothing where there are none; says so.
 fn trace(name: &str) -> Option<Arc<Trace>> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/traces");
-    if !folder.is_dir() {
-        eprintln!("SKIPPED: {} is not there", folder.display());
-        return None;
-    }
-    let file = File::open(folder.join(name)).unwrap();
+    let file = File::open(shared("traces")?.join(name)).unwrap();
     Some(Arc::new(read(file, name, None, &mut |_| {}).unwrap()))
 }
 

@@ -7,28 +7,23 @@ use std::sync::Arc;
 use levelhead_block::{
     Buf, Command, Durability, Effort, Payload, Piece, Request, Silent, SilentWrite, ZeroTail,
 };
-use levelhead_drive::{CacheMode, Completion, Drive, Faults, Scheduler, Settings};
+use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Scheduler, Settings};
 use levelhead_lab::Lone;
 use levelhead_stats::Streams;
+use levelhead_testkit::profiles::Tiny;
 use levelhead_units::{Extent, Lba, Nanos, SECTOR_SIZE, Sectors};
 
-use crate::support::Tiny;
-
 /// 200 sectors, of which sixty fit into memory, until a flush.
-const TINY: Tiny = Tiny {
-    write_settle: "0ms",
-    seek: r#"[[1, "1.5ms"], [9, "9.5ms"]]"#,
-    cache: Some(
-        r#"
-            segments = 2
-            segment_blocks = 60
-            read_ahead_blocks = 8
-            write_blocks = 60
-            write_delay = "86400s"
-            flush_overhead = "7ms"
-        "#,
-    ),
-};
+const TINY: Tiny = Tiny::buffered(
+    r#"
+        segments = 2
+        segment_blocks = 60
+        read_ahead_blocks = 8
+        write_blocks = 60
+        write_delay = "86400s"
+        flush_overhead = "7ms"
+    "#,
+);
 
 const SIZE: usize = 200;
 
@@ -47,7 +42,8 @@ fn drive(seed: u64, cache: CacheMode, faults: &str) -> Drive {
     let faults: Faults = faults.parse().unwrap();
     let (queue_depth, scheduler) = (1, Scheduler::Fcfs);
     let settings = Settings { queue_depth, scheduler, cache, faults, ..Settings::PLAIN };
-    Drive::new(TINY.profile(), settings, Streams::new(seed), "drive/0").unwrap()
+    Drive::new(Profile::parse(&TINY.text()).unwrap(), settings, Streams::new(seed), "drive/0")
+        .unwrap()
 }
 
 type Sector = Vec<u8>;

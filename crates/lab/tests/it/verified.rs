@@ -5,26 +5,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use levelhead_block::{Buf, Command, Durability, Effort, Payload, Piece, Request, ZeroTail};
-use levelhead_drive::{CacheMode, Drive, Placing, Retention, Settings, Verify, VerifyCounters};
+use levelhead_drive::{
+    CacheMode, Drive, Placing, Profile, Retention, Settings, Verify, VerifyCounters,
+};
 use levelhead_lab::Lone;
 use levelhead_stats::Streams;
+use levelhead_testkit::profiles::Tiny;
 use levelhead_units::{Bytes, Extent, Lba, Nanos, SECTOR_SIZE, Sectors};
 
-use crate::support::Tiny;
-
-const TINY: Tiny = Tiny {
-    write_settle: "0ms",
-    seek: r#"[[1, "1.5ms"], [9, "9.5ms"]]"#,
-    cache: Some(
-        r#"
-            segments = 2
-            segment_blocks = 60
-            read_ahead_blocks = 8
-            write_blocks = 60
-            write_delay = "20ms"
-        "#,
-    ),
-};
+const TINY: Tiny = Tiny::buffered(
+    r#"
+        segments = 2
+        segment_blocks = 60
+        read_ahead_blocks = 8
+        write_blocks = 60
+        write_delay = "20ms"
+    "#,
+);
 
 const SIZE: u64 = 200;
 
@@ -61,7 +58,8 @@ fn drive(seed: u64, make: Make, memory: Bytes) -> Drive {
         faults: make.faults.parse().unwrap(),
         ..Settings::PLAIN
     };
-    Drive::new(TINY.profile(), settings, Streams::new(seed), "drive/0").unwrap()
+    Drive::new(Profile::parse(&TINY.text()).unwrap(), settings, Streams::new(seed), "drive/0")
+        .unwrap()
 }
 
 /// Random requests, one after the other with pauses, which at times are too short for a verification.

@@ -12,7 +12,8 @@ use levelhead_block::{Buf, Command, Durability, Effort, Memory, Outcome, ZeroTai
 use levelhead_drive::{CacheMode, Profile, Scheduler, Settings, Verify};
 use levelhead_lab::{World, WorldSettings};
 use levelhead_stats::{Rng, Streams};
-use levelhead_units::{DriveIdx, Extent, Lba, Nanos, Sectors};
+use levelhead_testkit::extent;
+use levelhead_units::{DriveIdx, Extent, Nanos, Sectors};
 
 /// Writes in place of one run: 100,000, or few where nothing is optimized.
 const WRITES: u64 = if cfg!(debug_assertions) { 20_000 } else { 100_000 };
@@ -187,10 +188,6 @@ impl Bed {
     fn events(&self, is_meant: fn(&ArrayEvent) -> bool) -> usize {
         self.world.array_events().iter().filter(|event| is_meant(event)).count()
     }
-}
-
-fn extent(lba: u64, sectors: u64) -> Extent {
-    Extent::new(Lba::new(lba), Sectors::new(sectors))
 }
 
 const LYING: &str = "lost-writes=0.1%,torn-writes=0.1%";

@@ -5,27 +5,15 @@
 
 use levelhead_block::{Command, Durability, Effort, Outcome, SectorSet, ZeroTail};
 use levelhead_drive::{Drive, Faults, Profile, Settings, rate_under};
+use levelhead_planner::Code;
 use levelhead_planner::code::failure;
 use levelhead_planner::decode::DecodeTime;
 use levelhead_planner::random::{Reads, exact, with_complementary, without_code};
 use levelhead_planner::system::{forced_failure_rate, pages};
-use levelhead_planner::{Code, Law};
 use levelhead_stats::Streams;
 use levelhead_units::{Extent, Instant, Lba, Nanos, Ratio, Sectors};
 
-/// 99 % of a normal law lie within this number of standard deviations.
-const Z_99: f64 = 2.576;
-
-#[track_caller]
-fn check(what: &str, hits: u64, draws: u64, want: f64) {
-    let (n, share) = (draws as f64, hits as f64 / draws as f64);
-    let square = Z_99 * Z_99 / n;
-    let middle = (share + square / 2.0) / (1.0 + square);
-    let spread = share * (1.0 - share) / n + square / (4.0 * n);
-    let half = Z_99 * spread.sqrt() / (1.0 + square);
-    let is_inside = (middle - half..=middle + half).contains(&want);
-    assert!(is_inside, "{what}: {want:e}, counted {share:e} in {half:e} about {middle:e}");
-}
+use crate::planner_agrees::{check, check_law};
 
 /// A drive all of whose sectors have been written with this tail, and which is asked for one coding group after the
 /// other, each time on behalf of another request.
@@ -96,17 +84,6 @@ fn groups_with_zeroes_fail_to_decode_as_often_as_the_closed_form_says() {
         let want = failure(code, forced_failure_rate(rate));
         assert!(hits > 100, "{hits} is too few to tell");
         check(&format!("{code} at {rate}"), hits, draws, want);
-    }
-}
-
-/// The share of reads above three of the law's points.
-#[track_caller]
-fn check_law(what: &str, law: &Law, draws: u64, mut draw: impl FnMut() -> Nanos) {
-    let drawn: Vec<Nanos> = (0..draws).map(|_| draw()).collect();
-    for share in [0.5, 0.9, 0.99] {
-        let point = law.quantile(share).high.unwrap();
-        let hits = drawn.iter().filter(|&&time| time > point).count() as u64;
-        check(&format!("{what}, above p{}", share * 100.0), hits, draws, law.above(point));
     }
 }
 

@@ -59,13 +59,9 @@ fn overlap(left: Extent, right: Extent) -> bool {
 #[cfg(test)]
 mod tests {
     use levelhead_stats::Streams;
-    use levelhead_units::Sectors;
+    use levelhead_testkit::extent;
 
     use super::*;
-
-    fn extent(lba: u64, sectors: u64) -> Extent {
-        Extent::new(Lba::new(lba), Sectors::new(sectors))
-    }
 
     #[test]
     fn overlapping_changes_go_one_after_the_other_and_others_at_once() {

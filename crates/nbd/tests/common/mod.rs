@@ -9,6 +9,7 @@ use std::io::{self, Read, Write};
 use std::ops::Deref;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -22,6 +23,7 @@ use levelhead_nbd::codec::{
 };
 use levelhead_nbd::{Access, Bounds, Endpoint, Export, Running, Server};
 use levelhead_stats::Streams;
+pub(crate) use levelhead_testkit::wait_until;
 use levelhead_units::Sectors;
 use tempfile::TempDir;
 
@@ -32,6 +34,15 @@ pub(crate) fn memory(sectors: u64) -> Arc<dyn BlockService> {
 pub(crate) fn export(service: Arc<dyn BlockService>) -> Export {
     let (name, description) = ("disk".to_owned(), "for a test".to_owned());
     Export { name, description, service, access: Access::ReadWrite }
+}
+
+/// What a program printed, if it was content.
+pub(crate) fn good(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{program} {arguments:?}: {}\n{out}{err}", output.status);
+    out
 }
 
 /// A server on a socket of its own.
@@ -75,17 +86,6 @@ impl Served {
     pub(crate) fn raw(&self) -> RawClient {
         RawClient(UnixStream::connect(self.path()).unwrap(), ClientDecoder::new())
     }
-}
-
-/// Waits for something that other threads bring about. Gives up long after any machine has.
-pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..60_000 {
-        if is_so() {
-            return;
-        }
-        thread::sleep(Duration::from_millis(1));
-    }
-    panic!("{what}: it never came about");
 }
 
 /// A service that keeps requests until it is opened.

@@ -9,6 +9,14 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
+use tempfile::TempDir;
+
+/// A temporary folder with what [`make`] makes.
+pub(crate) fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    make(folder.path());
+    folder
+}
 
 /// A folder with `ca-cert.pem`, `server-cert.pem`, `server-key.pem`, `client-cert.pem` and `client-key.pem`. The
 /// server's certificate is for `localhost` and 127.0.0.1.

@@ -100,8 +100,7 @@ fn honest_client_of_a_unix_socket_gets_in_every_time() {
 
 #[test]
 fn honest_client_with_a_certificate_gets_in_every_time() {
-    let folder = tempfile::tempdir().unwrap();
-    pki::make(folder.path());
+    let folder = pki::folder();
     let (running, port) = over_tcp(|server| server.with_tls(pki::server_for_known(folder.path())));
     flood(&running, &port, &[], || open(&running, folder.path()));
 }
@@ -109,8 +108,7 @@ fn honest_client_with_a_certificate_gets_in_every_time() {
 /// They say as much as they can without a certificate, all at once.
 #[test]
 fn honest_client_with_a_certificate_gets_in_while_others_begin_and_do_not_go_on() {
-    let folder = tempfile::tempdir().unwrap();
-    pki::make(folder.path());
+    let folder = pki::folder();
     let (running, port) = over_tcp(|server| server.with_tls(pki::server_for_known(folder.path())));
     let mut begin = Vec::new();
     encode_flags(ClientFlags::KNOWN, &mut begin);

@@ -17,7 +17,8 @@ use levelhead_block::{
 };
 use levelhead_nbd::{Access, Endpoint, Export, LastingClient, Running, Server};
 use levelhead_stats::Streams;
-use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
+use levelhead_testkit::extent;
+use levelhead_units::{SECTOR_SIZE, Sectors};
 use tempfile::TempDir;
 
 use crate::common::{Served, export, memory, wait_until};
@@ -98,10 +99,6 @@ fn open(folder: &Path) -> Arc<LastingClient> {
 
 fn run(client: &Arc<LastingClient>, request: Request) -> Reply {
     Waiting::new(Arc::clone(client)).run(vec![request]).pop().unwrap()
-}
-
-fn extent(lba: u64, sectors: u64) -> Extent {
-    Extent::new(Lba::new(lba), Sectors::new(sectors))
 }
 
 fn write(lba: u64, byte: u8, durability: Durability) -> Request {

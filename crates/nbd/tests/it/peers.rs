@@ -5,15 +5,15 @@
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 
 use levelhead_block::conformance::{SuiteSettings, check_service};
 use levelhead_nbd::{Access, Client, Endpoint, Export};
-use levelhead_stats::Streams;
+use levelhead_testkit::{PYTHON, is_there, python_has};
 use levelhead_units::Bytes;
 
-use crate::common::{self, Served, export, memory, wait_until};
+use crate::common::{self, Served, export, good, memory, wait_until};
 
 const SIZE: u64 = 64 << 20;
 
@@ -25,41 +25,14 @@ fn uri(served: &Served) -> String {
     served.running.endpoint().uri("disk")
 }
 
-/// Whether `program` can be run; says so if not.
-fn is_there(program: &str) -> bool {
-    let probe = Command::new(program).arg("--version").stdout(Stdio::null()).status();
-    if probe.is_ok() {
-        return true;
-    }
-    assert!(std::env::var_os("CI").is_none(), "{program} is not installed");
-    eprintln!("SKIPPED: {program} is not installed");
-    false
-}
-
-/// What a program printed, if it was content.
-fn run(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (out, err) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success(), "{program} {arguments:?}: {}\n{out}{err}", output.status);
-    out
-}
-
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
 /// A file of random bytes with runs of zeroes, as big as the export.
 fn image(served: &Served, seed: u64) -> PathBuf {
-    let mut bytes = vec![0; SIZE as usize];
-    let mut rng = Streams::new(seed).stream("image");
-    for part in bytes.chunks_mut(100_000) {
-        if rng.below(3) > 0 {
-            rng.fill(part);
-        }
-    }
     let path = served.dir.path().join("image");
-    fs::write(&path, bytes).unwrap();
+    fs::write(&path, levelhead_testkit::image(seed, SIZE as usize)).unwrap();
     path
 }
 
@@ -77,7 +50,7 @@ fn nbdinfo_prints_what_the_export_is_like() {
     }
     let served = served();
     let uri = uri(&served);
-    let info = run("nbdinfo", &[&uri]);
+    let info = good("nbdinfo", &[&uri]);
     for line in [
         "protocol: newstyle-fixed without TLS, using structured packets",
         "export=\"disk\"",
@@ -99,8 +72,8 @@ fn nbdinfo_prints_what_the_export_is_like() {
     ] {
         assert!(info.contains(line), "no '{line}' in\n{info}");
     }
-    assert_eq!(run("nbdinfo", &["--size", &uri]), "67108864\n");
-    let map = run("nbdinfo", &["--map", &uri]);
+    assert_eq!(good("nbdinfo", &["--size", &uri]), "67108864\n");
+    let map = good("nbdinfo", &["--map", &uri]);
     let fields: Vec<&str> = map.split_whitespace().collect();
     assert_eq!(fields, ["0", "67108864", "0", "data"]);
 }
@@ -113,11 +86,11 @@ fn nbdinfo_lists_every_export() {
     let (name, access) = ("a b".to_owned(), Access::ReadOnly);
     let second = Export { name, access, ..export(memory(3)) };
     let served = Served::new(vec![export(memory(2)), second]);
-    let list = run("nbdinfo", &["--list", &served.running.endpoint().uri("")]);
+    let list = good("nbdinfo", &["--list", &served.running.endpoint().uri("")]);
     for line in ["export=\"disk\"", "export-size: 8192", "export=\"a b\"", "export-size: 12288"] {
         assert!(list.contains(line), "no '{line}' in\n{list}");
     }
-    run("nbdinfo", &["--is", "read-only", &served.running.endpoint().uri("a b")]);
+    good("nbdinfo", &["--is", "read-only", &served.running.endpoint().uri("a b")]);
 }
 
 #[test]
@@ -130,8 +103,8 @@ fn nbdcopy_gets_out_what_it_put_in() {
     let copy = served.dir.path().join("copy");
     // Over what was there before, and with its zeroes sent as zeroes.
     for options in [&["--connections=4", "--requests=64"][..], &["--allocated", "--flush"]] {
-        run("nbdcopy", &[options, &[text(&image), &uri]].concat());
-        run("nbdcopy", &[options, &[&uri, text(&copy)]].concat());
+        good("nbdcopy", &[options, &[text(&image), &uri]].concat());
+        good("nbdcopy", &[options, &[&uri, text(&copy)]].concat());
         assert!(fs::read(&copy).unwrap() == fs::read(&image).unwrap(), "{options:?}");
         assert!(content(&served) == fs::read(&image).unwrap(), "{options:?}");
     }
@@ -145,14 +118,14 @@ fn qemu_img_converts_and_finds_both_sides_equal() {
     let served = served();
     let (uri, image) = (uri(&served), image(&served, 2));
     let image = text(&image);
-    let info = run("qemu-img", &["info", &uri]);
+    let info = good("qemu-img", &["info", &uri]);
     assert!(info.contains("virtual size: 64 MiB (67108864 bytes)"), "{info}");
-    run("qemu-img", &["convert", "-n", "-f", "raw", "-O", "raw", "-W", image, &uri]);
-    run("qemu-img", &["compare", "-f", "raw", "-F", "raw", image, &uri]);
+    good("qemu-img", &["convert", "-n", "-f", "raw", "-O", "raw", "-W", image, &uri]);
+    good("qemu-img", &["compare", "-f", "raw", "-F", "raw", image, &uri]);
     assert!(content(&served) == fs::read(image).unwrap());
     let copy = served.dir.path().join("copy");
-    run("qemu-img", &["convert", "-f", "raw", "-O", "qcow2", &uri, text(&copy)]);
-    run("qemu-img", &["compare", "-f", "raw", "-F", "qcow2", &uri, text(&copy)]);
+    good("qemu-img", &["convert", "-f", "raw", "-O", "qcow2", &uri, text(&copy)]);
+    good("qemu-img", &["compare", "-f", "raw", "-F", "qcow2", &uri, text(&copy)]);
 }
 
 #[test]
@@ -186,7 +159,7 @@ fn qemu_io_reads_the_patterns_it_wrote() {
     arguments.extend(commands.iter().flat_map(|command| ["-c", command]));
     let uri = uri(&served);
     arguments.push(&uri);
-    let out = run("qemu-io", &arguments);
+    let out = good("qemu-io", &arguments);
     assert!(!out.contains("failed"), "{out}");
 }
 
@@ -209,7 +182,7 @@ fn fio_verifies_what_it_wrote() {
         let served = served();
         let uri = format!("--uri={}", uri(&served));
         let (block, size) = (format!("--bs={bs}"), format!("--size={size}"));
-        run("fio", &[&FIO[..], &["--rw=randrw", "--iodepth=16", &uri, &block, &size]].concat());
+        good("fio", &[&FIO[..], &["--rw=randrw", "--iodepth=16", &uri, &block, &size]].concat());
     }
 }
 
@@ -221,7 +194,7 @@ fn fio_jobs_on_connections_of_their_own_verify_too() {
     let served = served();
     let uri = format!("--uri={}", uri(&served));
     let jobs = ["--numjobs=4", "--thread", "--size=4m", "--offset_increment=4m", "--bs=1k"];
-    run("fio", &[&FIO[..], &jobs, &["--rw=randwrite", "--iodepth=8", &uri]].concat());
+    good("fio", &[&FIO[..], &jobs, &["--rw=randwrite", "--iodepth=8", &uri]].concat());
 }
 
 /// What libnbd sends once it is told to check nothing: each is answered with the error that other servers have for
@@ -261,11 +234,8 @@ h.shutdown()
 
 #[test]
 fn libnbd_that_checks_nothing_gets_errors_and_goes_on() {
-    const PYTHON: &str = "/usr/bin/python3";
-    let has_libnbd = Command::new(PYTHON).args(["-c", "import nbd"]).stderr(Stdio::null()).status();
-    if !has_libnbd.is_ok_and(|status| status.success()) {
-        assert!(std::env::var_os("CI").is_none(), "python3-libnbd is not installed");
-        return eprintln!("SKIPPED: python3-libnbd is not installed");
+    if !python_has("nbd", "python3-libnbd") {
+        return;
     }
     let service = memory(SIZE / 4096);
     let (name, access) = ("look".to_owned(), Access::ReadOnly);
@@ -273,15 +243,14 @@ fn libnbd_that_checks_nothing_gets_errors_and_goes_on() {
     let served = Served::new(vec![export(service), look]);
     for name in ["disk", "look"] {
         let uri = served.running.endpoint().uri(name);
-        run(PYTHON, &["-c", UNCHECKED, &uri, name]);
+        good(PYTHON, &["-c", UNCHECKED, &uri, name]);
     }
-    let certificates = tempfile::tempdir().unwrap();
-    common::pki::make(certificates.path());
+    let certificates = common::pki::folder();
     let tls = common::pki::server(certificates.path());
     let served = Served::of(vec![export(memory(SIZE / 4096))], |server| server.with_tls(tls));
     let uri = served.running.endpoint().tls_uri("disk");
     let uri = format!("{uri}&tls-certificates={}", certificates.path().display());
-    run(PYTHON, &["-c", UNCHECKED, &uri, "disk"]);
+    good(PYTHON, &["-c", UNCHECKED, &uri, "disk"]);
 }
 
 /// The other way round: our client on a server that others wrote.

@@ -4,48 +4,21 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Output};
 use std::sync::Arc;
 
 use levelhead_block::Durability;
 use levelhead_block::conformance::{SuiteSettings, check_service};
 use levelhead_nbd::{Client, Endpoint, Server, TlsServer};
-use levelhead_stats::Streams;
+use levelhead_testkit::{is_there, noise};
 use levelhead_units::Bytes;
-use tempfile::TempDir;
 
-use crate::common::{Served, export, memory, pki, wait_until};
+use crate::common::{Served, export, good, memory, pki, wait_until};
 
 const SIZE: u64 = 16 << 20;
 
-/// Whether `program` can be run; says so if not.
-fn is_there(program: &str) -> bool {
-    let probe = Command::new(program).arg("--version").stdout(Stdio::null()).status();
-    if probe.is_ok() {
-        return true;
-    }
-    assert!(std::env::var_os("CI").is_none(), "{program} is not installed");
-    eprintln!("SKIPPED: {program} is not installed");
-    false
-}
-
 fn run(program: &str, arguments: &[&str]) -> Output {
     Command::new(program).args(arguments).output().unwrap()
-}
-
-/// What a program printed, if it was content.
-fn good(program: &str, arguments: &[&str]) -> String {
-    let output = run(program, arguments);
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (out, err) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success(), "{program} {arguments:?}: {}\n{out}{err}", output.status);
-    out
-}
-
-fn certificates() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    pki::make(folder.path());
-    folder
 }
 
 /// A server on a port of this machine.
@@ -66,10 +39,8 @@ fn uri(served: &Served, folder: &Path) -> String {
 }
 
 fn image(served: &Served, seed: u64) -> String {
-    let mut bytes = vec![0; SIZE as usize];
-    Streams::new(seed).stream("image").fill(&mut bytes);
     let path = served.dir.path().join("image");
-    fs::write(&path, bytes).unwrap();
+    fs::write(&path, noise(seed, SIZE as usize)).unwrap();
     path.display().to_string()
 }
 
@@ -78,7 +49,7 @@ fn nbdinfo_and_nbdcopy_see_through_tls_what_there_is_and_nothing_without() {
     if !is_there("nbdinfo") || !is_there("nbdcopy") {
         return;
     }
-    let certificates = certificates();
+    let certificates = pki::folder();
     let folder = certificates.path();
     for served in [over_tcp(pki::server_for_known(folder)), over_unix(pki::server(folder))] {
         let uri = uri(&served, folder);
@@ -104,7 +75,7 @@ fn libnbd_without_a_certificate_is_not_let_in_where_one_is_needed() {
     if !is_there("nbdinfo") {
         return;
     }
-    let certificates = certificates();
+    let certificates = pki::folder();
     let served = over_tcp(pki::server_for_known(certificates.path()));
     let alone = tempfile::tempdir().unwrap();
     fs::copy(certificates.path().join("ca-cert.pem"), alone.path().join("ca-cert.pem")).unwrap();
@@ -117,7 +88,7 @@ fn qemu_img_converts_and_compares_with_tls_credentials() {
     if !is_there("qemu-img") {
         return;
     }
-    let certificates = certificates();
+    let certificates = pki::folder();
     let folder = certificates.path();
     let served = over_tcp(pki::server_for_known(folder));
     let Endpoint::Tcp(addr) = served.running.endpoint() else { panic!() };
@@ -153,7 +124,7 @@ fn our_client_is_a_block_service_on_nbdkit_with_tls_and_certificates_on_both_sid
     if !is_there("nbdkit") {
         return;
     }
-    let certificates = certificates();
+    let certificates = pki::folder();
     let folder = certificates.path();
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("nbdkit.sock");

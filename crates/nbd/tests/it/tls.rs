@@ -14,16 +14,8 @@ use levelhead_nbd::codec::{Answer, ClientOption, Refusal};
 use levelhead_nbd::{Bounds, Client, Endpoint, Server, TlsClient, TlsServer, Uri};
 use levelhead_stats::Streams;
 use levelhead_units::{Bytes, Sectors};
-use tempfile::TempDir;
 
 use crate::common::{self, RawClient, Served, Shuffled, export, memory, pki, wait_until};
-
-/// A folder of certificates.
-fn certificates() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    pki::make(folder.path());
-    folder
-}
 
 fn uri(served: &Served, certificates: &Path) -> Uri {
     let uri = served.running.endpoint().tls_uri("disk");
@@ -41,7 +33,7 @@ fn error(uri: &Uri) -> String {
 
 #[test]
 fn encrypted_loopback_is_a_block_service_whatever_the_order_of_its_answers() {
-    let certificates = certificates();
+    let certificates = pki::folder();
     let folder = certificates.path();
     let settings = SuiteSettings { seed: 5, requests: 1_000, sectors_max: 33, batch_max: 16 };
     for (tls, seed) in [(pki::server(folder), 1), (pki::server_for_known(folder), 2)] {
@@ -53,7 +45,7 @@ fn encrypted_loopback_is_a_block_service_whatever_the_order_of_its_answers() {
 
 #[test]
 fn encrypted_loopback_over_tcp_is_a_block_service() {
-    let certificates = certificates();
+    let certificates = pki::folder();
     let endpoint: Endpoint = "tcp:127.0.0.1:0".parse().unwrap();
     let server = Server::bind(&endpoint, vec![export(memory(300))]).unwrap();
     let running = server.with_tls(pki::server(certificates.path())).start().unwrap();
@@ -66,7 +58,7 @@ fn encrypted_loopback_over_tcp_is_a_block_service() {
 #[test]
 fn much_in_both_directions_at_once_comes_through_as_it_was() {
     const LEN: usize = 40 << 20;
-    let certificates = certificates();
+    let certificates = pki::folder();
     let served = served(2 * LEN as u64 / 4096, pki::server(certificates.path()));
     thread::scope(|scope| {
         for number in 0..2 {
@@ -94,7 +86,7 @@ fn much_in_both_directions_at_once_comes_through_as_it_was() {
 
 #[test]
 fn nothing_is_told_and_nothing_is_served_before_tls() {
-    let certificates = certificates();
+    let certificates = pki::folder();
     let served = served(64, pki::server(certificates.path()));
     let mut client = served.raw().impatient();
     client.greet();
@@ -121,7 +113,7 @@ fn nothing_is_told_and_nothing_is_served_before_tls() {
 /// What comes with the option would be taken for encrypted.
 #[test]
 fn bytes_that_come_behind_the_wish_for_tls_end_the_connection() {
-    let certificates = certificates();
+    let certificates = pki::folder();
     let served = served(64, pki::server(certificates.path()));
     let mut client = served.raw().impatient();
     client.greet();
@@ -135,7 +127,7 @@ fn bytes_that_come_behind_the_wish_for_tls_end_the_connection() {
 
 #[test]
 fn server_without_certificates_refuses_tls_and_is_named() {
-    let certificates = certificates();
+    let certificates = pki::folder();
     let served = Served::over(memory(64));
     let error = error(&uri(&served, certificates.path()));
     assert!(error.contains("the server does not encrypt"), "{error}");
@@ -144,7 +136,7 @@ fn server_without_certificates_refuses_tls_and_is_named() {
 
 #[test]
 fn both_sides_believe_their_own_issuer_alone() {
-    let (own, other) = (certificates(), certificates());
+    let (own, other) = (pki::folder(), pki::folder());
     let served = served(64, pki::server_for_known(own.path()));
     Client::open(&uri(&served, own.path())).unwrap();
     // The server is not believed.
@@ -164,7 +156,7 @@ fn both_sides_believe_their_own_issuer_alone() {
 
 #[test]
 fn certificate_is_for_the_name_that_is_asked_for() {
-    let certificates = certificates();
+    let certificates = pki::folder();
     let served = served(64, pki::server(certificates.path()));
     let named = |name: &str| -> Uri {
         format!("{}&tls-hostname={name}", uri(&served, certificates.path())).parse().unwrap()
@@ -179,7 +171,7 @@ fn certificate_is_for_the_name_that_is_asked_for() {
 
 #[test]
 fn clients_that_do_not_go_on_with_tls_are_disconnected() {
-    let certificates = certificates();
+    let certificates = pki::folder();
     let bounds = Bounds { handshake_max: Duration::from_millis(500), ..Bounds::default() };
     let served = Served::of(vec![export(memory(64))], |server| {
         server.with_tls(pki::server(certificates.path())).with_bounds(bounds)
@@ -209,7 +201,7 @@ fn clients_that_do_not_go_on_with_tls_are_disconnected() {
 /// It holds its answers, its pump and its threads; the end of the server waits for none of them for long.
 #[test]
 fn server_ends_although_an_encrypted_client_takes_no_answers() {
-    let certificates = certificates();
+    let certificates = pki::folder();
     let served = served(8192, pki::server(certificates.path()));
     let client = Client::open(&uri(&served, certificates.path())).unwrap();
     let client = Arc::new(client);
@@ -236,7 +228,7 @@ fn server_ends_although_an_encrypted_client_takes_no_answers() {
 fn encrypted_client_that_takes_no_answers_is_disconnected_when_others_wait() {
     use levelhead_block::{BlockService, Effort, Request};
     use levelhead_units::{Extent, Lba};
-    let certificates = certificates();
+    let certificates = pki::folder();
     let (bytes_max, hold_max) = (16 << 20, Duration::from_millis(100));
     let bounds = Bounds { bytes_max, hold_max, ..Bounds::default() };
     let served = Served::of(vec![export(memory(8192))], |server| {
@@ -269,7 +261,7 @@ fn encrypted_client_that_takes_no_answers_is_disconnected_when_others_wait() {
 fn dropped_encrypted_client_gets_what_is_in_flight_first() {
     use levelhead_block::{BlockService, Effort, Request};
     use levelhead_units::{Extent, Lba};
-    let certificates = certificates();
+    let certificates = pki::folder();
     let held = Arc::new(common::Held::new(memory(64)));
     let tls = pki::server(certificates.path());
     let served = Served::of(vec![export(held.clone())], |server| server.with_tls(tls));
@@ -287,8 +279,8 @@ fn dropped_encrypted_client_gets_what_is_in_flight_first() {
 
 #[test]
 fn files_that_cannot_be_used_are_named() {
-    let certificates = certificates();
-    let other = self::certificates();
+    let certificates = pki::folder();
+    let other = pki::folder();
     let file = |name: &str| certificates.path().join(name);
     let (cert, key, ca) = (file("server-cert.pem"), file("server-key.pem"), file("ca-cert.pem"));
     let load = |cert: &Path, key: &Path, ca: Option<&Path>| {

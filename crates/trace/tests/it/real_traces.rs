@@ -2,19 +2,14 @@
 //! workspace. Counts, shares and sizes are those that other tools give for the same files.
 
 use std::fs::File;
-use std::path::PathBuf;
 
+use levelhead_testkit::shared;
 use levelhead_trace::{Figures, Format, Mapping, Placement, Trace, onto_array, read};
 use levelhead_units::{Bytes, Nanos, Sectors};
 
 /// The trace of this file name, read without being told its format.
 fn trace(name: &str) -> Option<Trace> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/traces");
-    let path = folder.join(name);
-    let Ok(file) = File::open(&path) else {
-        eprintln!("SKIPPED: {} is not there", path.display());
-        return None;
-    };
+    let file = File::open(shared(&format!("traces/{name}"))?).unwrap();
     let size = file.metadata().expect("a file has a size").len();
     let mut told = 0;
     let trace = read(file, name, None, &mut |bytes| told = bytes);

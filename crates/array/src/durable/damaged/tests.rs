@@ -1,3 +1,5 @@
+use levelhead_testkit::extent;
+
 use super::*;
 
 fn list(ranges: &[(u8, u64, u64)]) -> DamagedList {
@@ -6,10 +8,6 @@ fn list(ranges: &[(u8, u64, u64)]) -> DamagedList {
         list.add(DriveIdx::new(drive), extent(lba, sectors));
     }
     list
-}
-
-fn extent(lba: u64, sectors: u64) -> Extent {
-    Extent::new(Lba::new(lba), Sectors::new(sectors))
 }
 
 fn cell(drive: u8, lba: u64) -> Cell {

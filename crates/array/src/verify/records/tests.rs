@@ -1,14 +1,11 @@
 //! Records of writes that wait to be read back, against plain ones.
 
 use levelhead_stats::Streams;
+use levelhead_testkit::extent;
 
 use super::*;
 
 const DRIVE: DriveIdx = DriveIdx::new(0);
-
-fn extent(lba: u64, sectors: u64) -> Extent {
-    Extent::new(Lba::new(lba), Sectors::new(sectors))
-}
 
 fn records(bytes: u64, sums: usize) -> Records {
     Records::new(1, Room { bytes: Sectors::new(bytes), sums })

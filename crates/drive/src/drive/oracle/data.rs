@@ -1,7 +1,6 @@
 //! The oracle's tables, as they are given.
 
-use std::path::PathBuf;
-
+use levelhead_testkit::shared;
 use levelhead_units::Instant;
 
 use crate::mechanics::Arm;
@@ -39,18 +38,9 @@ pub(super) struct Traced {
     pub(super) disksim: f64,
 }
 
-/// A file of the data, or a word about its absence.
-fn data(name: &str) -> Option<String> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/disksim");
-    let text = std::fs::read_to_string(folder.join(name)).ok();
-    if text.is_none() {
-        eprintln!("SKIPPED: no {name} in {}", folder.display());
-    }
-    text
-}
-
 fn table<T>(name: &str, row: impl Fn(&[&str]) -> T) -> Option<Vec<T>> {
-    let text = data(name)?;
+    let path = shared(&format!("disksim/{name}"))?;
+    let text = std::fs::read_to_string(path).unwrap();
     let columns = text.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
     let rows: Vec<T> = columns.map(|columns| row(&columns)).collect();
     assert!(rows.len() >= 3_000, "{name} has {} rows", rows.len());

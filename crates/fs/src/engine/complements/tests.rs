@@ -2,6 +2,7 @@
 
 use levelhead_block::ZeroTail;
 use levelhead_stats::{Rng, Streams};
+use levelhead_testkit::noise;
 
 use super::*;
 use crate::bed::Bed;
@@ -9,8 +10,7 @@ use crate::format::inode::FileKind;
 use crate::format::ladder::Ladder;
 use crate::made::wishes;
 use crate::make::Wishes;
-use crate::ops::values::KIND;
-use crate::request::{Allocation, Answer, Changes, Setting, What};
+use crate::request::{Allocation, Answer, Changes, What};
 
 const FILE: u32 = 0o100_644;
 const PAGE: u64 = SECTOR_SIZE as u64;
@@ -25,24 +25,12 @@ fn bed(seed: u64) -> Bed {
 }
 
 impl Bed {
-    fn set_kind(&mut self, inode: u64, kind: FileKind) {
-        let (name, value) = (KIND.to_vec(), kind.name().as_bytes().to_vec());
-        let mode = Setting::Any;
-        assert_eq!(self.run(What::SetExtended { inode, name, value, mode }), Answer::Done);
-    }
-
     fn make_of(&mut self, kind: FileKind) -> u64 {
         let name = self.root(kind.name());
         let inode = self.make(&name, FILE).inode;
         self.set_kind(inode, kind);
         inode
     }
-}
-
-fn noise(seed: u64, count: usize) -> Vec<u8> {
-    let mut bytes = vec![0; count];
-    Streams::new(seed).stream("noise").fill(&mut bytes);
-    bytes
 }
 
 /// A file and what it should hold.

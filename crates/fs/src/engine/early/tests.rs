@@ -11,8 +11,7 @@ use crate::format::inode::FileKind;
 use crate::format::ladder::Ladder;
 use crate::made::wishes;
 use crate::make::Wishes;
-use crate::ops::values::KIND;
-use crate::request::{Allocation, Answer, Changes, Removed, Setting, What};
+use crate::request::{Allocation, Answer, Changes, Removed, What};
 use crate::tests::History;
 
 const FILE: u32 = 0o100_644;
@@ -20,9 +19,7 @@ const PAGES: u64 = 120;
 const KINDS: [FileKind; 3] = [FileKind::B, FileKind::Mutable, FileKind::Auto];
 
 fn noise(seed: u64, pages: u64) -> Vec<u8> {
-    let mut bytes = vec![0; (pages * PAGE) as usize];
-    Streams::new(seed).stream("noise").fill(&mut bytes);
-    bytes
+    levelhead_testkit::noise(seed, (pages * PAGE) as usize)
 }
 
 /// With memory for next to nothing.
@@ -43,8 +40,7 @@ fn cold(kind: FileKind, seed: u64) -> Cold {
     let mut bed = Bed::made(&made, seed);
     let name = bed.root("a file");
     let inode = bed.make(&name, FILE).inode;
-    let (name, value) = (KIND.to_vec(), kind.name().as_bytes().to_vec());
-    assert_eq!(bed.run(What::SetExtended { inode, name, value, mode: Setting::Any }), Answer::Done);
+    bed.set_kind(inode, kind);
     let bytes = noise(seed, PAGES);
     bed.write(inode, 0, &bytes);
     Cold { bed: mount(bed.unmount(), seed), inode, bytes }

@@ -1,6 +1,6 @@
 //! Files get the places of their kind, and keep what they hold.
 
-use levelhead_stats::Streams;
+use levelhead_testkit::noise;
 
 use super::super::sectors::SectorCache;
 use super::*;
@@ -9,8 +9,7 @@ use crate::format::inode::FileKind;
 use crate::format::ladder::Ladder;
 use crate::made::wishes;
 use crate::make::Wishes;
-use crate::ops::values::KIND;
-use crate::request::{Answer, ScrubParts, ScrubPlace, Setting, What};
+use crate::request::{Answer, ScrubParts, ScrubPlace, What};
 use crate::settings::Update;
 
 const FILE: u32 = 0o100_644;
@@ -18,12 +17,6 @@ const PAGE: usize = levelhead_units::SECTOR_SIZE;
 const SIZE: usize = 60 * PAGE - 100;
 
 impl Bed {
-    fn give_kind(&mut self, inode: u64, kind: FileKind) {
-        let (name, value) = (KIND.to_vec(), kind.name().as_bytes().to_vec());
-        let mode = Setting::Any;
-        assert_eq!(self.run(What::SetExtended { inode, name, value, mode }), Answer::Done);
-    }
-
     /// A file's coding extents.
     fn extents(&mut self, inode: u64) -> Vec<CodingExtent> {
         let found = self.fs.peek(|attempt| {
@@ -72,7 +65,7 @@ fn small_windows_are_rewritten_together() {
         bed.sync(Some(inode));
     }
     let before = bed.extents(inode).len();
-    bed.give_kind(inode, FileKind::Auto);
+    bed.set_kind(inode, FileKind::Auto);
     let begun = bed.now;
     while bed.kinds(inode) != [FileKind::Auto] {
         bed.wait_until(bed.fs.deadline().expect("there is more to do"));
@@ -86,8 +79,7 @@ fn small_windows_are_rewritten_together() {
 #[test]
 fn file_leaves_a_place_that_fails_again_after_a_repair() {
     for (is_worn, at) in [(true, 5), (true, 17), (false, 5)] {
-        let mut bytes = vec![0; 400_000];
-        Streams::new(4).stream("noise").fill(&mut bytes);
+        let bytes = noise(4, 400_000);
         let long = Wishes { ladder: Ladder::fixed(60, 4).unwrap(), ..wishes(20_000, 3) };
         let mut bed = Bed::made(&long, 3);
         let name = bed.root("file");
@@ -118,8 +110,7 @@ fn file_leaves_a_place_that_fails_again_after_a_repair() {
 /// Redundancy follows what has changed beside a sector that fails again after its repair: that is noticed, and the file leaves the place.
 #[test]
 fn file_leaves_a_place_that_fails_again_while_redundancy_is_placed() {
-    let mut bytes = vec![0; 400_000];
-    Streams::new(4).stream("noise").fill(&mut bytes);
+    let mut bytes = noise(4, 400_000);
     let long = Wishes { ladder: Ladder::fixed(60, 4).unwrap(), ..wishes(20_000, 3) };
     let mut bed = Bed::made(&long, 3);
     let name = bed.root("file");
@@ -148,8 +139,7 @@ fn file_leaves_a_place_that_fails_again_while_redundancy_is_placed() {
 
 #[test]
 fn file_leaves_a_second_place_that_is_found_while_it_leaves_the_first() {
-    let mut bytes = vec![0; 400_000];
-    Streams::new(4).stream("noise").fill(&mut bytes);
+    let bytes = noise(4, 400_000);
     let long = Wishes { ladder: Ladder::fixed(60, 4).unwrap(), ..wishes(20_000, 3) };
     let mut bed = Bed::made(&long, 3);
     let name = bed.root("file");
@@ -178,20 +168,14 @@ fn file_leaves_a_second_place_that_is_found_while_it_leaves_the_first() {
     assert!(bed.read(inode, 0, 500_000).unwrap() == bytes);
 }
 
-fn noise() -> Vec<u8> {
-    let mut bytes = vec![0; SIZE];
-    Streams::new(3).stream("noise").fill(&mut bytes);
-    bytes
-}
-
 /// A filesystem with a file of a kind.
 fn bed(kind: FileKind, seed: u64) -> (Bed, u64) {
     let wishes = Wishes { forced: Ladder::new(&[20, 40]), ..wishes(8_000, 3) };
     let mut bed = Bed::made(&wishes, seed);
     let name = bed.root("file");
     let inode = bed.make(&name, FILE).inode;
-    bed.give_kind(inode, kind);
-    bed.write(inode, 0, &noise());
+    bed.set_kind(inode, kind);
+    bed.write(inode, 0, &noise(3, SIZE));
     bed.sync(Some(inode));
     assert_eq!(bed.kinds(inode), [kind]);
     (bed, inode)
@@ -203,7 +187,7 @@ fn file_of_another_kind_gets_other_places_and_keeps_what_it_holds() {
     for (from, to) in kinds.into_iter().flat_map(|from| kinds.map(|to| (from, to))) {
         let (mut bed, inode) = bed(from, 1);
         let before = bed.run(What::GetAttributes(inode));
-        bed.give_kind(inode, to);
+        bed.set_kind(inode, to);
         bed.wait();
         assert_eq!(bed.kinds(inode), [to]);
         let (Answer::Attributes(before), Answer::Attributes(after)) =
@@ -213,14 +197,14 @@ fn file_of_another_kind_gets_other_places_and_keeps_what_it_holds() {
         };
         assert_eq!((before.size, before.modified), (after.size, after.modified));
         let mut bed = Bed::mount(bed.unmount(), 2);
-        assert!(bed.read(inode, 0, SIZE as u32).unwrap() == noise());
+        assert!(bed.read(inode, 0, SIZE as u32).unwrap() == noise(3, SIZE));
     }
 }
 
 #[test]
 fn file_of_kind_b_that_is_changed_becomes_mutable() {
     let (mut bed, inode) = bed(FileKind::B, 1);
-    let mut bytes = noise();
+    let mut bytes = noise(3, SIZE);
     bed.wait();
     assert_eq!(bed.kinds(inode), [FileKind::B]);
     bytes[7 * PAGE..8 * PAGE].fill(9);
@@ -248,7 +232,7 @@ fn file_of_kind_b_that_grows_stays_one() {
 fn write_that_comes_meanwhile_is_kept() {
     for seed in 0..60 {
         let (mut bed, inode) = bed(FileKind::Auto, seed);
-        bed.give_kind(inode, FileKind::Mutable);
+        bed.set_kind(inode, FileKind::Mutable);
         while bed.step() {}
         // Until the rewriting has begun, and some steps more.
         while let Some(at) = bed.fs.deadline()
@@ -260,7 +244,7 @@ fn write_that_comes_meanwhile_is_kept() {
         for _ in 0..seed % 12 {
             bed.step();
         }
-        let mut bytes = noise();
+        let mut bytes = noise(3, SIZE);
         bytes[5 * PAGE + 9..9 * PAGE].fill(7);
         bed.write(inode, 5 * PAGE as u64 + 9, &[7; 4 * PAGE - 9]);
         bed.wait();
@@ -273,7 +257,7 @@ fn write_that_comes_meanwhile_is_kept() {
 fn power_cut_while_a_file_is_rewritten_loses_nothing() {
     for seed in 0..60 {
         let (mut bed, inode) = bed(FileKind::B, seed);
-        bed.give_kind(inode, FileKind::Mutable);
+        bed.set_kind(inode, FileKind::Mutable);
         bed.sync(None);
         for _ in 0..seed {
             if !bed.step()
@@ -284,7 +268,7 @@ fn power_cut_while_a_file_is_rewritten_loses_nothing() {
         }
         let mut bed = Bed::mount(bed.cut(), seed);
         let got = bed.read(inode, 0, SIZE as u32).unwrap();
-        let wrong = got.iter().zip(noise()).position(|(got, right)| *got != right);
+        let wrong = got.iter().zip(noise(3, SIZE)).position(|(got, right)| *got != right);
         assert_eq!((got.len(), wrong), (SIZE, None), "seed {seed}");
     }
 }
@@ -292,14 +276,14 @@ fn power_cut_while_a_file_is_rewritten_loses_nothing() {
 #[test]
 fn scrub_finds_what_was_left_when_it_was_unmounted() {
     let (mut bed, inode) = bed(FileKind::Auto, 1);
-    bed.give_kind(inode, FileKind::B);
+    bed.set_kind(inode, FileKind::B);
     let mut bed = Bed::mount(bed.unmount(), 2);
     bed.read(inode, 0, 1).unwrap();
     assert_eq!(bed.kinds(inode), [FileKind::Auto]);
     bed.scrub();
     bed.wait();
     assert_eq!(bed.kinds(inode), [FileKind::B]);
-    assert!(bed.read(inode, 0, SIZE as u32).unwrap() == noise());
+    assert!(bed.read(inode, 0, SIZE as u32).unwrap() == noise(3, SIZE));
 }
 
 /// The pages beside a lost one stay with it where they are few: that is no change that would begin all of it again.
@@ -316,7 +300,7 @@ fn file_with_a_lost_page_is_rewritten_once() {
     let first = places.expect("its tree is in memory").get();
     // More than their codeword repairs, near its beginning.
     bed.bad.extend([4, 5, 6, 7].map(|at| first + at));
-    bed.give_kind(inode, FileKind::Auto);
+    bed.set_kind(inode, FileKind::Auto);
     let (mut waits, sync) = (0, bed.written);
     while let Some(at) = bed.fs.deadline() {
         bed.wait_until(at);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use levelhead_block::Memory;
 use levelhead_erasure::Kernel;
 use levelhead_stats::Streams;
+use levelhead_testkit::noise;
 use levelhead_units::{Extent, Lba, Sectors};
 
 use crate::bed::{Bed, copy, newest};
@@ -15,12 +16,6 @@ use crate::request::{Answer, Errno, ScrubParts, ScrubPlace, What};
 use crate::status::{Failure, State};
 
 const FILE: u32 = mode::FILE | 0o644;
-
-fn noise(count: usize, seed: u64) -> Vec<u8> {
-    let mut bytes = vec![0; count];
-    Streams::new(seed).stream("noise").fill(&mut bytes);
-    bytes
-}
 
 /// One of two hundred sectors of the disk, of those of which nothing was written; never two side by side, where a unit has two copies.
 fn drawn(bed: &Bed, sectors: u64, seed: u64) -> BTreeSet<u64> {
@@ -54,14 +49,14 @@ fn disk_with_sectors_that_cannot_be_written_stores_everything() {
         for at in 0..60 {
             let name = bed.root(&format!("file {at}"));
             let inode = bed.make(&name, FILE).inode;
-            let bytes = noise(if at % 4 == 0 { 1_000_000 } else { 9_000 }, at);
+            let bytes = noise(at, if at % 4 == 0 { 1_000_000 } else { 9_000 });
             bed.write(inode, 0, &bytes);
             let answer = bed.run(What::Sync { inode: Some(inode) });
             assert_eq!(answer, Answer::Done, "seed {seed}, file {at}: {:?}", bed.fs.status());
             known.push((inode, bytes));
         }
         for (inode, bytes) in &mut known {
-            let page = noise(4_096, *inode);
+            let page = noise(*inode, 4_096);
             bed.write(*inode, 4_096, &page);
             bytes[4_096..8_192].copy_from_slice(&page);
         }
@@ -89,7 +84,7 @@ fn disk_with_sectors_that_cannot_be_written_stores_everything() {
 /// A file leaves the places that could not be written when the disk is quiet.
 #[test]
 fn file_leaves_places_that_cannot_be_written() {
-    let bytes = noise(1_000_000, 1);
+    let bytes = noise(1, 1_000_000);
     let written = |unwritable| {
         let mut bed = Bed::new(20_000, 7);
         let name = bed.root("a file");
@@ -136,7 +131,7 @@ fn disk_that_stores_nothing_is_read_only_and_says_why() {
         assert_eq!(bed.fs.status().state, State::Writing);
         bed.unwritable = unwritable;
         // So much that it goes to its places and not to the journal.
-        bed.write(inode, 0, &noise(2_000_000, 1));
+        bed.write(inode, 0, &noise(1, 2_000_000));
         let answer = bed.run(What::Sync { inode: Some(inode) });
         assert_eq!(answer, Answer::Failed(Errno::Io), "{failure:?}");
         assert_eq!(bed.fs.status().state, State::Failed(failure));
@@ -168,7 +163,7 @@ fn older_copy_that_cannot_be_written_is_never_taken() {
         let unwritable: BTreeSet<u64> = [copies[old]].into();
         bed.unwritable = unwritable.clone();
         for (round, count) in [9_000, 30_000, 50_000].into_iter().enumerate() {
-            bed.write(inode, 0, &noise(count, round as u64));
+            bed.write(inode, 0, &noise(round as u64, count));
             bed.sync(None);
             if seed % 2 == 0 {
                 wait(&mut bed);
@@ -184,7 +179,7 @@ fn older_copy_that_cannot_be_written_is_never_taken() {
                 _ => {}
             }
             let read = bed.read(inode, 0, 100_000);
-            assert!(read == Ok(noise(count, round as u64)), "copy {old}, seed {seed}: {round}");
+            assert!(read == Ok(noise(round as u64, count)), "copy {old}, seed {seed}: {round}");
         }
         assert_eq!(bed.fs.status().state, State::Writing);
     }
@@ -207,7 +202,7 @@ fn mount_compares_copies_if_superblocks_say_that_some_may_be_older() {
     for is_cut in [false, true] {
         let (mut bed, inode, copies) = settled_file(1);
         bed.unwritable = [copies[0]].into();
-        bed.write(inode, 0, &noise(9_000, 1));
+        bed.write(inode, 0, &noise(1, 9_000));
         bed.sync(None);
         wait(&mut bed);
         let before = newest(&bed.disk).unwrap();
@@ -226,8 +221,8 @@ fn mount_compares_copies_if_superblocks_say_that_some_may_be_older() {
         let mut other = copy(&disk);
         forget_older_copies(&mut other);
         let read = Bed::mount(disk, 2).read(inode, 0, 10_000);
-        assert!(read == Ok(noise(9_000, 1)), "cut {is_cut}");
-        assert_ne!(Bed::mount(other, 2).read(inode, 0, 10_000), Ok(noise(9_000, 1)));
+        assert!(read == Ok(noise(1, 9_000)), "cut {is_cut}");
+        assert_ne!(Bed::mount(other, 2).read(inode, 0, 10_000), Ok(noise(1, 9_000)));
     }
 }
 
@@ -241,7 +236,7 @@ fn cut_at_any_moment_leaves_no_older_copy_that_is_taken() {
             let (mut bed, inode, copies) = settled_file(seed);
             let unwritable: BTreeSet<u64> = [copies[old]].into();
             bed.unwritable = unwritable.clone();
-            bed.write(inode, 0, &noise(9_000, 1));
+            bed.write(inode, 0, &noise(1, 9_000));
             bed.sync(None);
             bed.begin_unmount();
             let done = (0..stop).take_while(|_| bed.step()).count();
@@ -250,9 +245,9 @@ fn cut_at_any_moment_leaves_no_older_copy_that_is_taken() {
             if stop % 2 == 0 {
                 bed.unwritable = unwritable.clone();
             }
-            assert!(bed.read(inode, 0, 10_000) == Ok(noise(9_000, 1)), "{what}");
+            assert!(bed.read(inode, 0, 10_000) == Ok(noise(1, 9_000)), "{what}");
             let mut bed = Bed::mount(bed.unmount(), seed);
-            assert!(bed.read(inode, 0, 10_000) == Ok(noise(9_000, 1)), "{what}, later");
+            assert!(bed.read(inode, 0, 10_000) == Ok(noise(1, 9_000)), "{what}, later");
             if done < stop {
                 break;
             }
@@ -266,10 +261,10 @@ fn cut_at_any_moment_leaves_no_older_copy_that_is_taken() {
 #[test]
 fn healthy_filesystem_reads_one_copy() {
     let (mut bed, inode, copies) = settled_file(3);
-    bed.write(inode, 0, &noise(9_000, 1));
+    bed.write(inode, 0, &noise(1, 9_000));
     let disk = bed.unmount();
     let reads_of = |bed: &mut Bed| {
-        assert!(bed.read(inode, 0, 10_000) == Ok(noise(9_000, 1)));
+        assert!(bed.read(inode, 0, 10_000) == Ok(noise(1, 9_000)));
         wait(bed);
         let of =
             |lba: &u64| bed.reads.iter().filter(|extent| extent.contains(Lba::new(*lba))).count();
@@ -278,18 +273,18 @@ fn healthy_filesystem_reads_one_copy() {
     let mut bed = Bed::mount(copy(&disk), 1);
     assert_eq!(reads_of(&mut bed), [1, 0, 0]);
     let generation = newest(&bed.disk).unwrap().generation;
-    bed.write(inode, 0, &noise(9_000, 2));
+    bed.write(inode, 0, &noise(2, 9_000));
     bed.sync(None);
     wait(&mut bed);
     assert_eq!(newest(&bed.disk).unwrap().generation, generation);
     bed.unwritable = [copies[2]].into();
     for round in 3..6 {
-        bed.write(inode, 0, &noise(9_000, round));
+        bed.write(inode, 0, &noise(round, 9_000));
         bed.sync(None);
         wait(&mut bed);
         assert_eq!(newest(&bed.disk).unwrap().generation, generation + 1);
     }
-    bed.write(inode, 0, &noise(9_000, 1));
+    bed.write(inode, 0, &noise(1, 9_000));
     let mut bed = Bed::mount(bed.unmount(), 1);
     assert_eq!(reads_of(&mut bed), [1, 1, 0]);
 }
@@ -308,7 +303,7 @@ fn older_versions_in_two_copies_stop_all_writing() {
             1 => bed.overwrite(copies[0]),
             _ => drop(bed.bad.insert(copies[1])),
         }
-        bed.write(inode, 0, &noise(9_000, 1));
+        bed.write(inode, 0, &noise(1, 9_000));
         bed.sync(None);
         let (unwritable, bad) = (bed.unwritable.clone(), bed.bad.clone());
         let is_cut = written == 2;
@@ -332,14 +327,14 @@ fn older_versions_in_two_copies_stop_all_writing() {
         if spoilt != 0 {
             (bed.unwritable, bed.bad) = (unwritable, bad);
         }
-        assert!(bed.read(inode, 0, 10_000) == Ok(noise(9_000, 1)), "{written} {spoilt}");
+        assert!(bed.read(inode, 0, 10_000) == Ok(noise(1, 9_000)), "{written} {spoilt}");
     }
 }
 
 /// A repair that fails is none, and the file leaves the place.
 #[test]
 fn file_leaves_a_place_of_which_a_repair_fails() {
-    let bytes = noise(1_000_000, 1);
+    let bytes = noise(1, 1_000_000);
     let mut bed = Bed::new(20_000, 7);
     let name = bed.root("a file");
     let inode = bed.make(&name, FILE).inode;
@@ -366,7 +361,7 @@ fn unmounted_disk_has_no_file_in_places_that_could_not_be_written() {
         for at in 0..40 {
             let name = bed.root(&format!("file {at}"));
             let inode = bed.make(&name, FILE).inode;
-            bed.write(inode, 0, &noise(if at % 4 == 0 { 1_000_000 } else { 9_000 }, at));
+            bed.write(inode, 0, &noise(at, if at % 4 == 0 { 1_000_000 } else { 9_000 }));
         }
         let mut disk = bed.unmount();
         let options = CheckOptions { depth: Depth::Data, ..CheckOptions::new(Kernel::best()) };
@@ -389,7 +384,7 @@ fn many_small_files_on_a_disk_with_unwritable_sectors_are_stored() {
             else {
                 break;
             };
-            let bytes = noise(100 + (at as usize * 97) % 9_900, at);
+            let bytes = noise(at, 100 + (at as usize * 97) % 9_900);
             bed.run(What::Write { inode: made.inode, offset: 0, bytes, appends: false });
             if at % 50 == 0 {
                 bed.run(What::Sync { inode: Some(made.inode) });

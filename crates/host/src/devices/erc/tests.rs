@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use levelhead_stats::{Rng, Streams};
+use levelhead_testkit::wait_until;
 use levelhead_units::{Instant, Nanos};
 use rustix::io::Errno;
 use tempfile::TempDir;
@@ -636,7 +637,7 @@ impl MadeUp {
         let limit = self.limit().unwrap();
         limit.gate().note_fast();
         limit.allow(true);
-        wait_until(|| self.tenths()[0] == 1);
+        wait_until("the limit is short", || self.tenths()[0] == 1);
         limit
     }
 
@@ -648,15 +649,6 @@ impl MadeUp {
 
     pub(crate) fn has_record(&self) -> bool {
         !self.0.world().records.is_empty()
-    }
-}
-
-/// Panics where something does not come about.
-pub(crate) fn wait_until(is_so: impl Fn() -> bool) {
-    let begun = std::time::Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "it does not come about");
-        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -680,7 +672,9 @@ fn read_with_retries_waits_for_the_drives_own_limit() {
     limit.wait(Waiting::new(move |recovered| tells.send(recovered).unwrap()));
     assert_eq!(told.recv(), Ok(Recovered::Own));
     assert_eq!(drive.tenths(), [70; 2]);
-    wait_until(|| limit.state() == Ok("its own limit of reads now: 7 s".to_owned()));
+    wait_until("the limit is its own", || {
+        limit.state() == Ok("its own limit of reads now: 7 s".to_owned())
+    });
     assert!(!limit.gate().enter().must_wait, "another one need not wait");
     drop(pass);
     limit.stop();
@@ -699,7 +693,7 @@ fn limit_that_cannot_be_put_back_is_named_and_its_record_stays() {
     limit.allow(false);
     let not_back =
         "its own limit of reads, 7 s, is not back yet: the drive answered with sense Bh/00h/00h";
-    wait_until(|| limit.state() == Err(not_back.to_owned()));
+    wait_until("the limit is not back", || limit.state() == Err(not_back.to_owned()));
     let (tells, told) = mpsc::channel();
     limit.wait(Waiting::new(move |recovered| tells.send(recovered).unwrap()));
     assert_eq!(told.recv(), Ok(Recovered::Perhaps));
