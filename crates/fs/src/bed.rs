@@ -45,6 +45,8 @@ pub(crate) struct Bed {
     pub(crate) worn: BTreeSet<u64>,
     /// Sectors that cannot be written: a command that has one of them fails as a whole.
     pub(crate) unwritable: BTreeSet<u64>,
+    /// A sector of which reads do not end.
+    pub(crate) held: Option<Lba>,
     /// Whether nothing is stored any more: writes and flushes fail.
     pub(crate) fails_writes: bool,
     pub(crate) flushes: u64,
@@ -97,6 +99,7 @@ impl Bed {
             weak: BTreeSet::new(),
             worn: BTreeSet::new(),
             unwritable: BTreeSet::new(),
+            held: None,
             fails_writes: false,
             flushes: 0,
             written: 0,
@@ -138,10 +141,16 @@ impl Bed {
 
     /// Ends one command that is inside, any of them; returns whether there was one.
     pub(crate) fn step(&mut self) -> bool {
-        if self.inside.is_empty() {
+        let is_held = |submit: &Submit| match submit.request.command {
+            Command::Read { extent, .. } => self.held.is_some_and(|held| extent.contains(held)),
+            _ => false,
+        };
+        let free: Vec<usize> =
+            (0..self.inside.len()).filter(|&at| !is_held(&self.inside[at])).collect();
+        if free.is_empty() {
             return false;
         }
-        let at = self.rng.below(self.inside.len() as u64) as usize;
+        let at = free[self.rng.below(free.len() as u64) as usize];
         let Submit { sub, request } = self.inside.remove(at).unwrap();
         self.now = self.now + Nanos::from_micros(100);
         let reply = self.carry_out(request.command, request.payload);

@@ -647,7 +647,6 @@ pub(crate) fn warm_up(run: &mut Runtime, count: u64, what: Extent, took: Nanos) 
     }
 }
 
-/// Lets time pass up to the array's deadline.
 /// The sectors that were not returned because they are damaged; none of the others may be unknown.
 pub(crate) fn damaged(outcome: &Outcome) -> Vec<u32> {
     let Outcome::Done { unknown, damaged } = outcome else { panic!("{outcome:?}") };
@@ -655,6 +654,7 @@ pub(crate) fn damaged(outcome: &Outcome) -> Vec<u32> {
     damaged.iter().collect()
 }
 
+/// Lets time pass up to the array's deadline.
 pub(crate) fn wait_for_deadline(run: &mut Runtime) {
     let deadline = run.array.deadline().expect("the array waits for something");
     run.wait(deadline.saturating_since(run.now()));

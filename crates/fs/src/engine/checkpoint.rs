@@ -154,6 +154,7 @@ impl Filesystem {
         let mut copies: BTreeMap<Lba, Copy> = BTreeMap::new();
         for (lead, bytes) in &next {
             self.checkpoint.images.get_mut(lead).expect("it was found").is_begun = true;
+            self.scrubs.values_mut().for_each(|scrubbing| scrubbing.pass_over(*lead));
             let piece = Piece::whole(Arc::new(Buf::packed(&bytes[..])));
             let places = self.superblock.geometry.copies_of(*lead);
             let written = if self.keeps(Rule::Copies) { places.len() } else { 1 };

@@ -9,7 +9,8 @@
 //!
 //! # Invariants
 //!
-//! - SC1. A copy is written anew only if its unit is in its place, and nothing is on its way there.
+//! - SC1. A copy is written anew only if its unit is in its place, and nothing is on its way there or was since the unit was read: what was
+//!   read would be the older version.
 //! - SC2. What was changed while it was read counts neither as damaged nor as lost.
 //! - SC3. A step begins again if a reader has found a copy of one of its units bad meanwhile: that reader stops at the first copy that is
 //!   right, and repairs only those before it. The step waits until these repairs are durable.
@@ -44,6 +45,15 @@ pub(super) struct Scrubbing {
     parts: ScrubParts,
     done: Scrubbed,
     stage: Stage,
+}
+
+impl Scrubbing {
+    /// A unit is written in its place: what was read of it is older (SC1).
+    pub(super) fn pass_over(&mut self, lead: Lba) {
+        if let Stage::Units(units) = &mut self.stage {
+            units.copies.remove(&lead);
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -98,7 +108,7 @@ struct FileEnd {
 #[derive(Debug)]
 struct Units {
     subs: BTreeMap<SubId, Lba>,
-    /// All copies of the units, as they were read.
+    /// All copies of the units, as they were read; nothing of one that was written since.
     copies: BTreeMap<Lba, Vec<Copy>>,
     /// Whether those of which no copy came were read with retries.
     is_retry: bool,
@@ -407,7 +417,9 @@ impl Filesystem {
             let is_its = head.filesystem == filesystem && head.lba == lead;
             is_its.then(|| Box::new((head, sector)))
         });
-        units.copies.entry(lead).or_default().push(Copy { lba: extent.lba, found });
+        if let Some(copies) = units.copies.get_mut(&lead) {
+            copies.push(Copy { lba: extent.lba, found });
+        }
         if !units.subs.is_empty() || self.retry_units(id) {
             return;
         }

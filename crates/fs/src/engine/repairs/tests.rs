@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use levelhead_block::Memory;
-use levelhead_units::Lba;
+use levelhead_units::{Extent, Lba, Sectors};
 
 use crate::bed::{Bed, copy, newest};
 use crate::format::inode::mode;
@@ -137,6 +137,49 @@ fn scrub_repairs_the_copies_that_a_reader_does_not_look_at() {
         assert!(matches!(bed.answer(scrub), Some(Answer::Scrubbed(_))));
         assert_eq!(bed.bad, BTreeSet::new(), "seed {seed}");
     }
+}
+
+/// Until nothing is left to do.
+fn settle(bed: &mut Bed) {
+    for _ in 0..100 {
+        while bed.step() {}
+        if let Some(at) = bed.fs.deadline() {
+            bed.wait_until(at);
+        }
+    }
+}
+
+/// SC1. A unit of a step is changed and comes to its place while the step waits for another unit: the copy that was bad when it was read
+/// does not get the older version.
+#[test]
+fn scrub_writes_no_version_that_is_older_than_what_is_in_place() {
+    let (disk, inode) = disk_with_file(3, 12);
+    let geometry = newest(&disk).unwrap().geometry;
+    let mut bed = Bed::mount(disk, 1);
+    let data = Lba::new(bed.find(&page(0))[0]);
+    let copies = geometry.copies_of(geometry.sum_of(data).lead);
+    let content = |bed: &Bed| -> Vec<Vec<u8>> {
+        let sector = |&lba: &Lba| bed.disk.bytes(Extent::new(lba, Sectors::new(1))).to_vec();
+        copies.iter().map(sector).collect()
+    };
+    assert_eq!(bed.read(inode, 0, 4_096), Ok(page(0).to_vec()));
+    while bed.step() {}
+    let before = content(&bed);
+    bed.bad.insert(copies[0].get());
+    bed.held = Some(geometry.copies_of(geometry.bitmap_of(data))[1]);
+    let scrub = bed.ask(What::Scrub { place: ScrubPlace::Group(0), parts: ScrubParts::ALL });
+    while bed.step() {}
+    bed.write(inode, 0, &page(70));
+    bed.sync(None);
+    settle(&mut bed);
+    assert_eq!(bed.answer(scrub), None, "the step waits for the bitmap");
+    let placed = content(&bed);
+    assert_ne!(placed[0], before[0], "it has come to its place");
+    bed.held = None;
+    settle(&mut bed);
+    let answer = bed.answer(scrub);
+    assert!(matches!(answer, Some(Answer::Scrubbed(_))), "{answer:?}");
+    assert!(content(&bed).iter().all(|copy| *copy == placed[1]));
 }
 
 /// What is lost is met by each read that wants it, and is still one sector; with other bytes it can be lost once more.
