@@ -9,7 +9,7 @@
 //!
 //! # Invariants
 //!
-//! - SC1. A copy is written anew only if its unit is in its place, and nothing is on its way there or was since the unit was read: what was
+//! - SC1. A copy is rewritten only if its unit is in its place, and nothing is on its way there or was since the unit was read: what was
 //!   read would be the older version.
 //! - SC2. What was changed while it was read counts neither as damaged nor as lost.
 //! - SC3. A step begins again if a reader has found a copy of one of its units bad meanwhile: that reader stops at the first copy that is

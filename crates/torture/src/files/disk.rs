@@ -162,7 +162,7 @@ impl Disk {
         }
     }
 
-    /// A sector cannot be read any more, or has other bytes.
+    /// A sector cannot be read any more, or has other bytes. One that could not be read stays so.
     pub(crate) fn damage(&mut self, lba: Lba, rng: &mut Rng) {
         assert!(self.versions().is_empty(), "a disk that is at rest is damaged");
         match rng.below(2) {
@@ -171,7 +171,11 @@ impl Disk {
                 let mut bytes = self.sector(lba).to_vec();
                 let at = rng.below(bytes.len() as u64) as usize;
                 bytes[at] ^= 1 + rng.below(255) as u8;
+                let was_bad = self.bad.contains(&lba);
                 self.under.store(lba, bytes.as_slice().into());
+                if was_bad {
+                    self.bad.insert(lba);
+                }
             }
         }
     }
