@@ -3,11 +3,12 @@
 //!
 //! Checksums, and the names of array, member and place, are made right, or nothing behind them would ever be reached.
 //! The first byte of what is given for a sector says whether it is a header with such a name (bit 0 unset), and whether
-//! the rest changes bytes of a record in good order (bit 1) or is its bytes.
+//! the rest changes bytes of a record that could have been written (bit 1) or is its bytes.
 
 #![no_main]
 
 use levelhead_array::journal::record::{ChangedRun, Kind, Record, RingName, examine};
+use levelhead_array::membership::MemberId;
 use levelhead_array::superblock::Uuid;
 use levelhead_block::SectorSet;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
@@ -16,7 +17,9 @@ use libfuzzer_sys::fuzz_target;
 /// Bytes of a sector, of which the last four of a header are its checksum.
 const SECTOR: usize = 4096;
 
-const RING: RingName = RingName { array: Uuid([0xA0; 16]), member: Uuid([0xB2; 16]) };
+const MEMBER: MemberId = MemberId { uuid: Uuid([0xB2; 16]), seating: 3 };
+
+const RING: RingName = RingName { array: Uuid([0xA0; 16]), member: MEMBER };
 
 /// The first sector of the piece.
 const FIRST: u64 = 100_000;
@@ -31,8 +34,9 @@ fuzz_target!(|bytes: &[u8]| {
         if given[0] % 2 == 0 {
             sector[..16].copy_from_slice(b"levelhead redo\0\0");
             sector[32..48].copy_from_slice(&RING.array.0);
-            sector[48..64].copy_from_slice(&RING.member.0);
+            sector[48..64].copy_from_slice(&MEMBER.uuid.0);
             sector[64..72].copy_from_slice(&(FIRST + at as u64).to_le_bytes());
+            sector[104..108].copy_from_slice(&MEMBER.seating.to_le_bytes());
             let checksum = crc32c::crc32c(&sector[..SECTOR - 4]);
             sector[SECTOR - 4..].copy_from_slice(&checksum.to_le_bytes());
         }

@@ -1,7 +1,7 @@
 //! `levelhead array create`.
 
 use levelhead_array::Spec;
-use levelhead_array::superblock::Logs;
+use levelhead_array::metadata::Logs;
 use levelhead_host::{CreateOptions, Created, NewDrives};
 use levelhead_report::json;
 use levelhead_units::Sectors;

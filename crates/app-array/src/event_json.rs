@@ -5,7 +5,7 @@
 
 use levelhead_array::detect::Figures;
 use levelhead_array::membership::Why;
-use levelhead_array::superblock::Forced;
+use levelhead_array::metadata::Forced;
 use levelhead_array::{
     ArrayEvent, CopyEnd, CopyProgress, Ending, Event, EventKind, Fault, RebuildProgress, ScrubFound,
 };

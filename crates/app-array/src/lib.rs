@@ -46,8 +46,8 @@ pub use would::{Assemble, WouldServe, would_serve};
 use std::io;
 use std::sync::Arc;
 
-use levelhead_host::{MemberSpec, is_same_drive};
-use levelhead_nbd::{LastingClient, Uri};
+use levelhead_host::{COMPARED, MemberSpec, is_same_drive};
+use levelhead_nbd::{LastingClient, Recognise, Uri};
 
 use levelhead_app::AppError;
 
@@ -113,7 +113,8 @@ impl Parsed {
         match self {
             Self::Here(member) => Ok(*member),
             Self::Export(uri) => {
-                let client = LastingClient::open(&uri, is_same_drive)?;
+                let recognise = Recognise { by: &COMPARED, is_same: is_same_drive };
+                let client = LastingClient::open(&uri, recognise)?;
                 Ok(MemberSpec::handed_in(&uri.to_string(), Arc::new(client)))
             }
         }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use levelhead_array::superblock::Forced;
+use levelhead_array::metadata::Forced;
 use levelhead_host::{FoundArray, FoundDrive, FoundState, Survey, survey, words};
 use levelhead_report::{Column, Table, json};
 use levelhead_units::{Bytes, DriveSet, escaped};
@@ -91,7 +91,8 @@ fn health_of(found: &FoundArray) -> Health {
         }
         FoundState::Lost => health.fail(of(format!("{} missing", words::drives_are(away)))),
         FoundState::Unclear => {
-            health.fail(of("the superblocks of its drives do not match".to_owned()));
+            health
+                .fail(of("the superblocks or the metadata of its drives do not match".to_owned()));
         }
     }
     if found.forced == Forced::Yes {

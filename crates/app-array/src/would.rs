@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use levelhead_array::superblock::Forced;
+use levelhead_array::metadata::Forced;
 use levelhead_host::{Assembled, MemberSpec, Recovery, assemble_with_spares, words};
 use levelhead_report::{Column, Table, json};
 use levelhead_units::{Bytes, DriveIdx, DriveSet};
@@ -167,7 +167,7 @@ pub(super) fn sentences(assembled: &Assembled) -> Vec<String> {
     sentences.extend(assembled.short_of_room());
     if !assembled.is_recorded() {
         sentences.push(
-            "the latest superblock is on too few drives: it is written to all of them first"
+            "the latest metadata is on too few drives: it is written to all of them first"
                 .to_owned(),
         );
     }

@@ -5,11 +5,10 @@ use std::ops::Deref;
 use levelhead_block::{BufId, Combine, Command, Outcome, Place, RequestId, SectorSet, Segment};
 use levelhead_units::{DriveIdx, Lba, Sectors};
 
-use crate::durable::damaged::Listing;
-use crate::durable::missed::Page;
-use crate::durable::superblock::Superblock;
 use crate::event::{Ending, Event};
 use crate::journal::record::{Record, RingName};
+use crate::meta::metadata::Inscription;
+use crate::meta::superblock::Superblock;
 use crate::ops::id::OpId;
 
 /// A command to one drive, named by the array. Never used twice.
@@ -40,26 +39,12 @@ pub enum Action {
     Combine(Combine),
     /// A buffer is not needed any more, the array's own or that of a client's write; no drive is using it.
     Release(BufId),
-    /// Put a superblock into a buffer.
+    /// Put what a member records of the array into a buffer.
     Inscribe {
-        /// Where: one sector.
-        into: Place,
-        /// What it says.
-        superblock: Box<Superblock>,
-    },
-    /// Put a list of damaged sectors into a buffer.
-    Enlist {
         /// Where: as many sectors as it takes.
         into: Place,
         /// What it says.
-        listing: Box<Listing>,
-    },
-    /// Put a page of the map of what a drive has missed into a buffer.
-    Map {
-        /// Where: one sector.
-        into: Place,
-        /// What it says.
-        page: Box<Page>,
+        what: Inscribed,
     },
     /// Put the header of a record of the journal into a buffer, with the checksums of what it is about.
     Log {
@@ -112,6 +97,25 @@ pub enum Action {
     Deliver(Deliver),
     /// A request has ended.
     Answer(Answer),
+}
+
+/// What a member records of the array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Inscribed {
+    /// Who it is.
+    Superblock(Box<Superblock>),
+    /// How the array stands.
+    Metadata(Inscription),
+}
+
+impl Inscribed {
+    /// Its bytes: whole sectors.
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Superblock(superblock) => superblock.encode().to_vec(),
+            Self::Metadata(inscription) => inscription.encode(),
+        }
+    }
 }
 
 /// Checksums of sectors.

@@ -31,9 +31,6 @@ use crate::background::copied::Copied;
 use crate::counters::Counters;
 use crate::drives::Drives;
 use crate::drives::detect::DriveEvent;
-use crate::durable::damaged::DamagedList;
-use crate::durable::listing::Damaged;
-use crate::durable::maps::Missed;
 use crate::event::Event;
 use crate::journal::at_risk::AtRisk;
 use crate::journal::contents::{Contents, InPlace};
@@ -41,6 +38,7 @@ use crate::journal::live::Live;
 use crate::journal::record::Record;
 use crate::journal::rules::Rule;
 use crate::journal::unplaced::Unplaced;
+use crate::meta::state::Metastate;
 pub(crate) use crate::ops::id::OpId;
 use crate::ops::postponed::Postponed;
 use crate::policy::Policy;
@@ -64,21 +62,17 @@ pub(crate) struct Core {
     /// For every drive the stripes, from the first on, that it holds: all that was written there. All of them of a
     /// drive that is there, none of one that is lost, some of one that is being filled.
     pub(crate) valid: Vec<u64>,
-    /// What drives that the array does without have missed.
-    pub(crate) missed: Missed,
+    /// How the array stands, as its members record it.
+    pub(crate) meta: Metastate,
     /// What a drive holds that is given a copy of another one, if one is.
     pub(crate) copied: Option<Copied>,
-    /// Whether data may be written: where books are kept, once they are open for that.
+    /// Whether data may be written: where that is recorded, once it is.
     pub(crate) may_write: bool,
     /// Those of the lost drives whose loss is not safely recorded yet, where losses are recorded.
     pub(crate) unrecorded: DriveSet,
     /// A drive that is being filled and is full: the journal counts it already, so that by the time it is present enough
     /// rings have everything.
     pub(crate) nearly_present: DriveSet,
-    /// Drives that have come into a place whose old drive the books still name: it would be taken back after a crash.
-    pub(crate) unnamed: DriveSet,
-    /// Drives that the books call present, for good.
-    pub(crate) present_for_good: DriveSet,
     /// Answers that rely on such a loss and wait for its record.
     held: Vec<Held>,
     /// Commands that were refused, in the order in which they are sent again.
@@ -99,9 +93,6 @@ pub(crate) struct Core {
     pub(crate) synced_for_good: u64,
     /// What is committed and not in its place.
     pub(crate) unplaced: Unplaced,
-    /// What can be had no more.
-    pub(crate) damaged: Damaged,
-    keeps_no_books: bool,
     /// Whether what is to be written goes to the journal first.
     pub(crate) is_journaled: bool,
     /// Which of its records a crash may still find.
@@ -154,13 +145,11 @@ impl Core {
             area: settings.area.clone(),
             drives: Drives::new(settings, streams),
             valid: (0..count).map(|at| valid_at_first(settings, at)).collect(),
-            missed: missed_at_first(settings),
+            meta: Metastate::new(settings),
             copied: None,
-            may_write: settings.books.is_none(),
+            may_write: settings.recorded.is_none(),
             unrecorded: DriveSet::EMPTY,
             nearly_present: DriveSet::EMPTY,
-            unnamed: DriveSet::EMPTY,
-            present_for_good: DriveSet::EMPTY,
             held: Vec::new(),
             postponed: VecDeque::new(),
             refused_at: BTreeMap::new(),
@@ -171,14 +160,6 @@ impl Core {
             synced: settings.synced.min(layout.stripes()),
             synced_for_good: settings.synced,
             unplaced: Unplaced::new(count),
-            damaged: match &settings.books {
-                None => Damaged::new(DamagedList::default(), None, true),
-                Some(books) => {
-                    let list = books.damaged.list.clone();
-                    Damaged::new(list, books.listed(), books.is_list_safe())
-                }
-            },
-            keeps_no_books: settings.books.is_none(),
             is_journaled: settings.journal.is_some(),
             live: Live::new(
                 settings.journal.as_ref().is_some_and(|known| known.rules.keep(Rule::Live)),
@@ -296,20 +277,13 @@ impl Core {
     }
 }
 
-/// The maps that were found, where what is written is marked on them.
-fn missed_at_first(settings: &Settings) -> Missed {
-    let Some(journal) = &settings.journal else { return Missed::default() };
-    let books = settings.books.as_ref();
-    Missed::new(books, settings.spec.members(), journal.region_min.get())
-}
-
 /// The stripes that a drive holds when the array is started.
 fn valid_at_first(settings: &Settings, at: usize) -> u64 {
     let drive = DriveIdx::from_usize(at);
     if !settings.lost.contains(drive) {
         return u64::MAX;
     }
-    settings.books.as_ref().and_then(|books| books.filled_to(drive)).unwrap_or(0)
+    settings.recorded.as_ref().and_then(|known| known.filled_to(drive)).unwrap_or(0)
 }
 
 /// Whether one more sector is the next one of everything in `last`.

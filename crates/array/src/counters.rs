@@ -50,7 +50,7 @@ counters! {
     redispatched, "commands", "Per-drive commands sent again, with retries, after a first pass failed.";
     decoded, "codewords", "Codewords of which a part was computed from redundancy.";
     held, "requests", "Answers that waited until the failure of a drive was durably recorded.";
-    ledger_entries, "entries", "Updates of the superblocks, each written to all drives.";
+    generations, "generations", "Updates of the metadata, each written to all drives.";
     damaged_reads, "sectors", "Sectors that clients asked for and did not get because they are on the bad-sector \
         list.";
     scrubbed_stripes, "stripes", "Stripes that a scrub has read and compared.";
@@ -68,7 +68,6 @@ counters! {
     journal_places, "commands", "Commands that wrote journaled data back to its home location.";
     journal_flushes, "commands", "Flushes of a drive that made such writes durable.";
     journal_unrecovered, "sectors", "Sectors whose last contents could not be recovered at a start after a crash.";
-    missed_writes, "commands", "Sectors written to the dirty-region bitmaps.";
     rebuild_reads, "commands", "Reads for a rebuild.";
     rebuild_writes, "commands", "Writes of a rebuild to a new drive.";
     rebuild_damaged, "sectors", "Sectors that a rebuild added to the bad-sector list.";

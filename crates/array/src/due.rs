@@ -2,6 +2,7 @@
 
 use levelhead_units::Instant;
 
+use crate::meta::store::Store;
 use crate::timers::{Duty, Timer, first_of};
 use crate::{Array, Op, Stop};
 
@@ -29,7 +30,10 @@ impl Array {
                 Some(Duty::Answer) => self.give_up_overdue(now),
                 Some(Duty::Probe) => self.core.probe(now),
                 // `move_on` below looks after these.
-                Some(Duty::Journal | Duty::Background | Duty::Verify | Duty::Stop) | None => {}
+                Some(
+                    Duty::Journal | Duty::Metadata | Duty::Background | Duty::Verify | Duty::Stop,
+                )
+                | None => {}
             }
         }
         self.move_on(now);
@@ -46,6 +50,7 @@ impl Array {
                 let journal = self.journal.as_ref()?;
                 first_of([journal.due_at(), journal.stall_at(&self.core)])
             }
+            Duty::Metadata => self.store.as_ref().and_then(Store::due_at),
             Duty::Background => {
                 let (rebuild, copy) = (self.rebuild_at(now), self.copy_at(now));
                 first_of([self.resync_at(), self.scrub_at(), self.runs_at(), rebuild, copy])

@@ -6,8 +6,8 @@ use crate::background::progress::{
     CopyEnd, CopyProgress, Fault, RebuildProgress, Resync, ResyncProgress, ScrubProgress,
 };
 use crate::drives::detect::DriveEvent;
-use crate::durable::membership::Why;
-use crate::durable::superblock::Forced;
+use crate::meta::membership::Why;
+use crate::meta::metadata::Forced;
 use crate::verify::settings::Promise;
 
 /// Something that happened to an array or to one of its drives.
@@ -37,7 +37,7 @@ pub enum Event {
 /// Something that happened to an array as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrayEvent {
-    /// It begins to serve. Told by arrays that keep books.
+    /// It begins to serve. Reported by arrays that record what they are.
     Assembled {
         /// Drives that are not there, or not used any more.
         absent: DriveSet,

@@ -45,10 +45,10 @@ mod core;
 mod counters;
 mod drives;
 mod due;
-mod durable;
 mod event;
 mod fields;
 pub mod journal;
+mod meta;
 pub mod offline;
 mod operations;
 mod ops;
@@ -65,7 +65,7 @@ use levelhead_block::{Command, Health, Outcome};
 use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Instant, Sectors};
 
-pub use action::{Action, Answer, Cost, Deliver, Segments, SubId, Submit, Sums};
+pub use action::{Action, Answer, Cost, Deliver, Inscribed, Segments, SubId, Submit, Sums};
 pub use background::budget::Budget;
 pub use background::places::NotReplaced;
 pub use background::progress::{
@@ -76,18 +76,20 @@ pub use counters::{Counter, Counters, DriveCounters};
 pub use drives::detect::{self, DriveEvent, EventKind, Figures, Refusal};
 pub use drives::queue::HostOrder;
 pub use drives::silence::Patience;
-pub use durable::books::Books;
-pub use durable::ledger::NewMember;
-pub use durable::listing::DamagedSummary;
-pub use durable::wishes::{GoesOn, RebuildWish, ScrubMark, Wishes};
-pub use durable::{damaged, membership, missed, quorum, reserve, superblock};
 pub use event::{ArrayEvent, Ending, Event, Flaw};
 pub use levelhead_block::{BufId, Combine, Place, RequestId, Segment};
+pub use meta::own::{Held, NewMember};
+pub use meta::recorded::Recorded;
+pub use meta::state::DamagedSummary;
+pub use meta::wishes::{GoesOn, RebuildWish, ScrubMark, Wishes};
+pub use meta::{assembly, damaged, membership, metadata, regions, reserve, superblock};
 pub use policy::{Again, AnswerWhen, Assisted, First, Late, Plan, Policy, Surplus, tau};
 pub use server_clock::ServerClock;
 pub use settings::{Content, JournalSettings, Left, Settings};
 pub use shape::redundancy::{Redundancy, Term};
-pub use shape::{Area, Cell, DriveCounts, Family, Layout, Parity, Row, Spec, SpecError};
+pub use shape::{
+    Area, Cell, DRIVE_SECTORS_MAX, DriveCounts, Family, Layout, Parity, Row, Spec, SpecError,
+};
 pub use verify::findings::VerifyStatus;
 pub use verify::settings::{Promise, Reach, VerifyMode, VerifySettings, VerifyWrites};
 
@@ -97,15 +99,12 @@ use crate::background::rebuild::Rebuild;
 use crate::background::scrub::Scrub;
 use crate::core::in_progress::InProgress;
 use crate::core::{Core, OpId, Sub};
-use crate::durable::ledger::Ledger;
-use crate::durable::list_copies::ListCopies;
-use crate::durable::map_copies::MapCopies;
-use crate::durable::maps::Loss;
-use crate::durable::membership::Why;
-use crate::durable::superblock::Forced;
 use crate::event::ResyncTold;
 use crate::journal::Journal;
 pub use crate::journal::status::JournalStatus;
+use crate::meta::membership::{Membership, Why};
+use crate::meta::metadata::Forced;
+use crate::meta::store::Store;
 use crate::ops::check::{CheckOp, Scope};
 use crate::ops::fill::{FillOp, Span};
 use crate::ops::flush::FlushOp;
@@ -115,8 +114,8 @@ use crate::ops::read::{EndedReads, ReadOp, Wanted};
 use crate::ops::write::{Cause, Part, WriteOp};
 use crate::policy::tau::DriveView;
 use crate::timers::Timers;
-use crate::verify::books::RecordChecks;
 use crate::verify::checking::{Checks, HeldRead};
+use crate::verify::metadata::RecordChecks;
 
 /// An array. Call [`Array::poll`] until it returns `None` after every other call.
 #[derive(Clone, Debug)]
@@ -140,14 +139,10 @@ pub struct Array {
     checks: Checks,
     record_checks: RecordChecks,
     /// What is recorded of the array, where something is.
-    ledger: Option<Ledger>,
-    /// The list of damaged sectors on the drives.
-    list_copies: ListCopies,
-    /// The maps of what drives have missed, on the drives.
-    map_copies: MapCopies,
+    store: Option<Store>,
     /// Where what is written goes first, where a journal is kept.
     journal: Option<Journal>,
-    /// Operations that hold their stripes and wait for the ledger to be open, or for the journal.
+    /// Operations that hold their stripes and wait until data may be written, or for the journal.
     unopened: Vec<OpId>,
     stop: Stop,
     /// When the array ends whether or not everything is safe.
@@ -222,7 +217,8 @@ impl Array {
     /// Panics if the window is zero or the drives hold no stripe.
     pub fn new(settings: &Settings, streams: Streams) -> Self {
         let core = Core::new(settings, streams);
-        let wishes = settings.books.as_ref().map(|books| books.book.wishes).unwrap_or_default();
+        let wishes =
+            settings.recorded.as_ref().map(|known| known.metadata.wishes).unwrap_or_default();
         let size = settings.area.size();
         assert!(core.layout.stripes() > 0, "{} sectors hold no stripe", size.get());
         let mut array = Self {
@@ -241,9 +237,7 @@ impl Array {
             copies: Copies::default(),
             checks: Checks::new(settings.spec.members()),
             record_checks: RecordChecks::default(),
-            ledger: settings.books.as_ref().map(Ledger::new),
-            list_copies: settings.books.as_ref().map(ListCopies::new).unwrap_or_default(),
-            map_copies: settings.books.as_ref().map(MapCopies::new).unwrap_or_default(),
+            store: settings.recorded.as_ref().map(Store::new),
             journal: Journal::new(settings),
             unopened: Vec::new(),
             stop: Stop::No,
@@ -256,14 +250,14 @@ impl Array {
             kept_waiting: DriveSet::EMPTY,
             timers: Timers::default(),
         };
-        if let Some(books) = &settings.books {
+        if let Some(recorded) = &settings.recorded {
             for drive in array.core.drives.reachable().iter() {
-                let own = books.owns[drive.as_usize()].as_ref();
+                let own = recorded.owns[drive.as_usize()].as_ref();
                 assert!(own.is_some(), "Q2: drive {drive} is present and was not found");
             }
             array.tell(ArrayEvent::Assembled {
                 absent: array.core.drives.away(),
-                forced: if books.forced_over.is_some() { Forced::Yes } else { Forced::No },
+                forced: if recorded.forced_over.is_some() { Forced::Yes } else { Forced::No },
                 unsynced: array.core.layout.stripes() - array.core.synced,
             });
             array.tell_scrub_goes_on();
@@ -419,9 +413,9 @@ impl Array {
 
     /// A drive is not there any more, or must not be used.
     pub fn handle_lost(&mut self, now: Instant, drive: DriveIdx, why: Why) {
-        if let (Some(ledger), Why::ByHand) = (&mut self.ledger, why) {
+        if let (Some(store), Why::ByHand) = (&mut self.store, why) {
             // A loss that an operator wants is recorded even if no client writes anything.
-            ledger.open(&mut self.core);
+            store.open(&mut self.core);
         }
         self.end_wanting_back(drive);
         self.lose(now, drive, why);
@@ -502,7 +496,7 @@ impl Array {
         self.op_next
     }
 
-    /// Begins the operations that hold their stripes, moves the books on, and lets commands into the drives. In a
+    /// Begins the operations that hold their stripes, moves the metadata on, and lets commands into the drives. In a
     /// loop, because an operation that begins may end at once, and others then get its stripes.
     fn move_on(&mut self, now: Instant) {
         loop {
@@ -523,10 +517,10 @@ impl Array {
     // Inlined into the loop it would, at every event, prepare for all that could be done, and nearly always nothing is.
     #[inline(never)]
     fn move_the_rest(&mut self, now: Instant) -> Moved {
-        self.keep_books(now);
+        let has_begun = self.keep_metadata(now);
         if self.keep_journal(now) == Moved::No
-            && self.keep_damaged(now) == Moved::No
-            && self.keep_missed(now) == Moved::No
+            && self.keep_metadata(now) == Moved::No
+            && has_begun == Moved::No
             && self.granted.is_empty()
             && self.lose_overdue(now) == Moved::No
             && self.lose_unstored(now) == Moved::No
@@ -558,27 +552,23 @@ impl Array {
         }
         let survived = !self.core.has_failed();
         let recorded = self.recorded_why(drive, why);
-        self.core.unnamed = self.core.unnamed.without(DriveSet::EMPTY.with(drive));
         self.note_copied_lost(drive);
         self.rebuild.forget_copied(drive);
         self.core.valid[drive.as_usize()] = 0;
-        self.core.missed.end_return(drive);
         self.core.nearly_present = self.core.nearly_present.without(DriveSet::EMPTY.with(drive));
         let events = self.core.drives.handle_lost(now, drive);
         self.note_lost_writes();
-        if let Some(ledger) = &mut self.ledger {
-            if ledger.records_losses() {
+        if let Some(store) = &mut self.store {
+            if store.records_losses() {
                 self.core.unrecorded = self.core.unrecorded.with(drive);
             }
-            ledger.handle_lost(&mut self.core, drive, recorded);
+            store.handle_lost(&mut self.core, drive, recorded);
         } else {
-            self.core.begin_missed(drive, Loss { since: 0, last: 0, held: u64::MAX });
+            self.core.lose_member(drive, Membership::Lost { why: recorded });
         }
         if let Some(journal) = &mut self.journal {
             journal.handle_lost(&mut self.core, drive);
         }
-        self.list_copies.handle_lost(&mut self.core, drive);
-        self.map_copies.handle_lost(&mut self.core, drive);
         self.forget_written(now, drive);
         self.forget_records(drive);
         self.core.promises.forget_reads(drive);

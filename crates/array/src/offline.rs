@@ -10,11 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use levelhead_units::{DriveIdx, DriveSet, Lba};
 
-use crate::durable::damaged::DamagedList;
-use crate::durable::maps::Missed;
 use crate::journal::record::{FoundRecord, Kind};
 use crate::journal::rules::Rules;
 use crate::journal::verdict::{Final, Known, OnRing, Source, Verdict, fits};
+use crate::meta::damaged::DamagedList;
 use crate::shape::{Area, Cell, Layout, Row};
 
 /// An array that was cut off, as far as it is known without its journal.
@@ -87,12 +86,11 @@ impl Overlay {
         let valid = (0..layout.spec().drives()).map(DriveIdx::from_usize);
         let valid = valid.map(|drive| if present.contains(drive) { u64::MAX } else { 0 });
         let valid: &Vec<u64> = &valid.collect();
-        let missed = &Missed::default();
         let known = Known {
             layout,
             area,
             valid,
-            missed,
+            meta: None,
             damaged,
             synced,
             floor,
@@ -252,8 +250,9 @@ mod tests {
     use levelhead_units::{Extent, Sectors};
 
     use super::*;
-    use crate::durable::superblock::Uuid;
     use crate::journal::record::{ChangedRun, Record, RingName};
+    use crate::meta::membership::MemberId;
+    use crate::meta::superblock::Uuid;
 
     /// A record of transaction `id` that changes sector 0 of drives 0 and 2 of three, on the ring of `drive`.
     fn record(id: u64, drive: u8, committed: u64, is_whole: bool) -> (DriveIdx, FoundRecord) {
@@ -264,7 +263,7 @@ mod tests {
             is_here: at == drive,
         };
         let record = Record {
-            ring: RingName { array: Uuid::default(), member: Uuid([drive; 16]) },
+            ring: RingName { array: Uuid::default(), member: MemberId::new(Uuid([drive; 16])) },
             place: Lba::new(100),
             kind: Kind::Payload,
             id,

@@ -7,7 +7,7 @@ use levelhead_block::{Command, Outcome};
 use levelhead_units::{Extent, Instant};
 
 use crate::core::{OpId, Purpose, Sub, loses_drive};
-use crate::durable::membership::Why;
+use crate::meta::membership::Why;
 use crate::ops::check::{CheckOp, Scope};
 use crate::ops::fetch::FetchEnded;
 use crate::ops::fill::{FillOp, Haste};
@@ -23,7 +23,7 @@ use crate::{Array, Ended, Op, Start, SubId, journal};
 const JOINED_STRIPES_MAX: u64 = 32;
 
 impl Array {
-    /// Begins an operation that holds its stripes; a write waits until the ledger is open (G1).
+    /// Begins an operation that holds its stripes; a write waits until data may be written (G1).
     pub(crate) fn begin(&mut self, now: Instant, op: OpId) {
         if self.journal.as_ref().is_some_and(|journal| !journal.is_ready()) {
             if self.core.has_failed() {
@@ -31,13 +31,13 @@ impl Array {
             }
             return self.unopened.push(op);
         }
-        if let Some(ledger) = &mut self.ledger
-            && !ledger.is_open()
+        if let Some(store) = &mut self.store
+            && !store.is_open()
             && let Some(Op::Locked(Start::Write(_) | Start::Check(Scope::Mend { .. }))) =
                 self.ops.get(op)
             && !self.core.has_failed()
         {
-            ledger.open(&mut self.core);
+            store.open(&mut self.core);
             self.unopened.push(op);
             return;
         }
@@ -139,16 +139,13 @@ impl Array {
             self.lose(now, state.drive, Why::Failed);
         }
         let buf = state.read_buf();
-        match (state.purpose, &mut self.ledger) {
+        match (state.purpose, &mut self.store) {
             (Purpose::Op(op), _) => self.hand_over(now, op, Ended { sub, state, buf, outcome }),
             (Purpose::Recall(op), _) if self.ops.contains(op) => {
                 self.hand_recalled(now, op, Recalled { sub, buf, outcome });
             }
-            (Purpose::Ledger, Some(_)) if !self.core.drives.away().contains(state.drive) => {
-                self.handle_books_done(now, sub, state, outcome);
-            }
-            (Purpose::List, _) if self.core.counted().contains(state.drive) => {
-                self.handle_books_done(now, sub, state, outcome);
+            (Purpose::Meta, Some(_)) if !self.core.drives.away().contains(state.drive) => {
+                self.handle_meta_done(now, sub, state, outcome);
             }
             (Purpose::Ring | Purpose::Place, _)
                 if !self.core.drives.away().contains(state.drive) =>
@@ -172,7 +169,7 @@ impl Array {
     fn is_spared(&self, state: &Sub, outcome: &Outcome) -> bool {
         let may_fail = match state.purpose {
             Purpose::Op(op) => matches!(self.ops.get(op), Some(Op::Check(_) | Op::Mend(_))),
-            Purpose::Ledger | Purpose::List => true,
+            Purpose::Meta => true,
             Purpose::Ring
             | Purpose::Place
             | Purpose::Fill

@@ -7,10 +7,10 @@ use levelhead_units::{DriveSet, Extent, Sectors};
 use crate::background::budget::Budget;
 use crate::drives::queue::HostOrder;
 use crate::drives::silence::Patience;
-use crate::durable::books::Books;
-use crate::durable::quorum::Assembly;
-use crate::durable::superblock::{Kept, Logs, State};
 use crate::journal::rules::Rules;
+use crate::meta::assembly::Assembly;
+use crate::meta::metadata::{Kept, Logs, State};
+use crate::meta::recorded::Recorded;
 use crate::policy::Policy;
 use crate::shape::{Area, Spec};
 use crate::verify::settings::VerifySettings;
@@ -35,7 +35,7 @@ pub struct Settings {
     /// Drives that are not there.
     pub lost: DriveSet,
     /// What the array records of itself on its drives; nothing for a study, whose array is started once.
-    pub books: Option<Books>,
+    pub recorded: Option<Recorded>,
     /// The redo journal that closes the write hole; nothing where writes go to their places at once.
     pub journal: Option<JournalSettings>,
     /// How long it waits for a drive. Absent in a study, whose drives end every command.
@@ -75,8 +75,8 @@ impl JournalSettings {
 
     /// The journal of an array that was found, if it keeps one.
     pub fn of(assembly: &Assembly) -> Option<Self> {
-        let Kept { first: floor, logs } = assembly.book.journal?;
-        let rings = assembly.book.spec.ring_drives();
+        let Kept { first: floor, logs } = assembly.metadata.journal?;
+        let rings = assembly.metadata.spec.ring_drives();
         let mut members = assembly.places.iter().flatten();
         let member = members.find(|place| rings.contains(place.own.drive));
         let member = member.expect("an array that goes on has a ring");
@@ -84,7 +84,7 @@ impl JournalSettings {
             Logs::All => None,
             Logs::Parts => Self::INTENTS_FROM,
         };
-        let left = match assembly.book.state {
+        let left = match assembly.metadata.state {
             State::Clean => Left::Drained,
             State::Dirty => Left::CutOff,
         };
@@ -123,7 +123,7 @@ impl Content {
 
 #[cfg(test)]
 impl Settings {
-    /// An array of eight stripes with a journal behind its data and without books.
+    /// An array of eight stripes with a journal behind its data and that records nothing.
     pub(crate) fn of_test(spec: Spec) -> Self {
         let size = spec.chunk() * 8;
         let piece = Extent::new(levelhead_units::Lba::ZERO + size, Sectors::new(64));
@@ -144,7 +144,7 @@ impl Settings {
             content: Content::Carried,
             synced: u64::MAX,
             lost: DriveSet::EMPTY,
-            books: None,
+            recorded: None,
             journal: Some(journal),
             patience: None,
             background: None,

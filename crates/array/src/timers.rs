@@ -37,6 +37,8 @@ pub(crate) enum Duty {
     Probe,
     /// The journal writes a mark, or flushes a drive.
     Journal,
+    /// The metadata is written although nothing waits for it.
+    Metadata,
     /// The next step of the array's own work begins.
     Background,
     /// Sectors that were written are read back.
@@ -47,20 +49,21 @@ pub(crate) enum Duty {
 
 impl Duty {
     /// All of them, in the order in which those of the same time are done.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::SendAgain,
         Self::Silence,
         Self::Answer,
         Self::Probe,
         Self::Journal,
+        Self::Metadata,
         Self::Background,
         Self::Verify,
         Self::Stop,
     ];
 
     /// Those of them that an array has which waits for its drives without a limit.
-    pub(crate) const WITHOUT_PATIENCE: [Self; 4] =
-        [Self::Probe, Self::Journal, Self::Background, Self::Verify];
+    pub(crate) const WITHOUT_PATIENCE: [Self; 5] =
+        [Self::Probe, Self::Journal, Self::Metadata, Self::Background, Self::Verify];
 }
 
 /// See the module.

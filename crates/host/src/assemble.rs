@@ -1,14 +1,15 @@
 //! Finding an array in its drives: by what their superblocks say, not by their paths or their order.
 //!
-//! [`quorum`] decides; here members are opened, and what it decided is put into sentences that name them.
+//! The [assembly](levelhead_array::assembly) decides; here members are opened, and what it decided is put into sentences that name them.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use levelhead_array::quorum::{Assembly, Copy, Found, Refusal};
-use levelhead_array::superblock::{Forced, Own, State, Uuid};
-use levelhead_array::{Area, Books, Layout, Spec};
+use levelhead_array::assembly::{Assembly, Copy, Found, Refusal, Word};
+use levelhead_array::metadata::{Forced, State};
+use levelhead_array::superblock::Uuid;
+use levelhead_array::{Area, Layout, NewMember, Recorded, Spec};
 use levelhead_units::{Bytes, DriveIdx, DriveSet, Sectors};
 
 use crate::create::check_distinct;
@@ -47,7 +48,7 @@ struct Spares {
 /// A drive that is back.
 #[derive(Debug)]
 pub(crate) struct Back {
-    pub(crate) own: Own,
+    pub(crate) new: NewMember,
     pub(crate) seat: Seat,
 }
 
@@ -68,12 +69,12 @@ impl Seat {
 impl Assembled {
     /// The array's shape.
     pub fn spec(&self) -> Spec {
-        self.assembly.book.spec
+        self.assembly.metadata.spec
     }
 
     /// Its identity.
     pub fn uuid(&self) -> Uuid {
-        self.assembly.book.array
+        self.assembly.metadata.array
     }
 
     /// Its drives, in order; nothing where one is not there.
@@ -104,7 +105,7 @@ impl Assembled {
     /// Drives that are back and will be given what they have missed: those that the array went on without, and of which
     /// it is known.
     pub fn returning(&self) -> Vec<(DriveIdx, &MemberSpec)> {
-        self.returning.iter().map(|back| (back.own.drive, &back.seat.member)).collect()
+        self.returning.iter().map(|back| (back.new.own.drive, &back.seat.member)).collect()
     }
 
     /// The drives that are not there, or not used any more.
@@ -124,12 +125,12 @@ impl Assembled {
 
     /// Whether it was stopped in good order.
     pub fn state(&self) -> State {
-        self.assembly.book.state
+        self.assembly.metadata.state
     }
 
     /// Whether an operator has made it go on where data may be wrong, now or earlier.
     pub fn forced(&self) -> Forced {
-        if self.assembly.doubt.is_some() { Forced::Yes } else { self.assembly.book.forced }
+        if self.assembly.doubt.is_some() { Forced::Yes } else { self.assembly.metadata.forced }
     }
 
     /// Stripes whose redundancy will be trusted, and how many there are.
@@ -139,7 +140,7 @@ impl Assembled {
 
     /// What the start does first, because the array was not stopped in good order.
     pub fn recovery(&self) -> Recovery {
-        match (self.state(), self.assembly.book.journal) {
+        match (self.state(), self.assembly.metadata.journal) {
             (State::Clean, _) => Recovery::None,
             (State::Dirty, Some(_)) => Recovery::Journal,
             (State::Dirty, None) => Recovery::Resync,
@@ -149,20 +150,17 @@ impl Assembled {
     /// Whether what was recorded last is on enough of its drives: a start after any loss that it survives would find
     /// it. A start that finds it on fewer gives it to all of them first.
     pub fn is_recorded(&self) -> bool {
-        let Assembly { book, places, lagging, .. } = &self.assembly;
-        let drives = places.iter().flatten().map(|place| place.own.drive);
-        let copies = drives.collect::<DriveSet>().without(*lagging);
-        lagging.is_empty() || book.is_on_enough(copies)
+        self.assembly.is_recorded()
     }
 
     /// Whether it keeps a journal.
     pub fn has_journal(&self) -> bool {
-        self.assembly.book.journal.is_some()
+        self.assembly.metadata.journal.is_some()
     }
 
     /// Counts changes of its state.
     pub fn generation(&self) -> u64 {
-        self.assembly.book.generation
+        self.assembly.metadata.generation.0
     }
 
     /// Why it is not served unless an operator says so, in one sentence.
@@ -208,12 +206,12 @@ impl Assembled {
     }
 
     /// What a server of it records, as a run of its own.
-    pub(crate) fn books(&self) -> Result<Books, HostError> {
-        Ok(Books::of(&self.assembly, draw_uuid()?))
+    pub(crate) fn recorded(&self) -> Result<Recorded, HostError> {
+        Ok(Recorded::of(&self.assembly, draw_uuid()?))
     }
 
     fn layout(&self) -> Layout {
-        Layout::new(self.assembly.book.spec, self.assembly.book.drive_size)
+        Layout::new(self.assembly.metadata.spec, self.assembly.metadata.drive_size)
     }
 }
 
@@ -247,9 +245,9 @@ pub fn assemble_with_spares(
     let (mut looked, array, named) = match which {
         Which::Named(members) => {
             let looked = look_at_named(members, options)?;
-            let words = looked.found.iter().filter_map(labels::newest);
-            let newest = words.max_by_key(|word| word.book.generation);
-            let array = newest.map(|word| word.book.array);
+            let words = looked.found.iter().filter_map(Found::word);
+            let newest = words.max_by_key(Word::generation);
+            let array = newest.map(|word| word.superblock.array);
             let named = looked.members.len();
             (looked, array, named)
         }
@@ -322,7 +320,7 @@ fn look(
         }
     }
     let mut found: Vec<Found> = media.iter().map(labels::find).collect();
-    labels::find_second_copies(&media, &mut found);
+    labels::find_last_copies(&media, &mut found);
     Ok(Looked { members, media, found, left_out })
 }
 
@@ -370,7 +368,7 @@ impl Looked {
                 }
             };
             let found = labels::find(&opened);
-            let own = labels::newest(&found).map(|word| word.book.array);
+            let own = found.good().map(|superblock| superblock.array);
             if own.is_none() || own != array {
                 beside.waiting.push(spare.clone());
                 continue;
@@ -411,7 +409,8 @@ fn seat(
     let back = assembly.returning.iter().map(|back| {
         let opened = media[back.found].take().expect("a member has one place");
         let seat = Seat { member: members[back.found].clone(), opened };
-        Back { own: back.own.clone(), seat }
+        let uuid = assembly.metadata.members[back.own.drive.as_usize()].id.uuid;
+        Back { new: NewMember { uuid, own: back.own.clone(), held: back.held }, seat }
     });
     let returning = back.collect();
     Assembled { assembly, seats, returning, left_out, spares: Spares::default() }
@@ -442,9 +441,7 @@ fn array_on(opened: &Opened) -> Option<Uuid> {
     if opened.size() == Sectors::ZERO {
         return None;
     }
-    let found = labels::find(opened);
-    let good = found.copies.iter().find_map(labels::good);
-    good.map(|superblock| superblock.book.array)
+    labels::find(opened).good().map(|superblock| superblock.array)
 }
 
 fn stranger(name: &dyn fmt::Display) -> HostError {

@@ -1,4 +1,5 @@
-//! Making an array: all checks first, then the superblocks.
+//! Making an array: all checks first, then the superblocks, then the first metadata: drives of an array whose making was cut
+//! off before that are none of one, and say so.
 //!
 //! # Invariants
 //!
@@ -7,14 +8,15 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use levelhead_array::membership::{Member, Membership};
+use levelhead_array::damaged::DamagedList;
+use levelhead_array::membership::{Generation, Member, Membership};
+use levelhead_array::metadata::{Forced, Inscription, Kept, Logs, Metadata, State};
 use levelhead_array::reserve::{Apart, Division, HEAD, Reserved, TAIL};
-use levelhead_array::superblock::{
-    Book, DRIVE_SECTORS_MAX, Forced, Kept, Logs, Own, State, Superblock, Uuid, copies_of_unknown,
-};
-use levelhead_array::{Layout, Spec};
-use levelhead_units::{DriveIdx, DriveSet, SECTOR_SIZE, Sectors};
+use levelhead_array::superblock::{Own, Superblock, Uuid};
+use levelhead_array::{DRIVE_SECTORS_MAX, Layout, Spec, Wishes};
+use levelhead_units::{DriveIdx, Extent, SECTOR_SIZE, Sectors};
 
 use crate::error::{HostError, fail};
 use crate::labels;
@@ -229,18 +231,25 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// Erases what it holds by its signatures.
-    fn erase(&self, at: usize, undo: &mut Undo<'_>) -> Result<(), HostError> {
+    /// Erases what it holds by its signatures. What is written then is this much of its places for the array itself.
+    fn erase(&self, own: &Own, first: &Metadata, undo: &mut Undo<'_>) -> Result<(), HostError> {
         let medium = self.medium.as_ref().expect("it was created before");
+        let at = own.drive.as_usize();
+        let copies = own.copies().map(|lba| Extent::new(lba, Sectors::new(1)));
+        let [slot, _] = own.slots();
+        let written = copies.into_iter().chain([Extent::new(slot.lba, first.sectors())]);
         let sector = SECTOR_SIZE as u64;
-        let superblocks = copies_of_unknown(medium.size()).map(|lba| {
-            let start = lba.get() * sector;
-            start..start + sector
-        });
+        let written = written.map(|extent| extent.lba.get() * sector..extent.end().get() * sector);
         let foreign = self.foreign.iter().map(|found| found.bytes.clone());
-        let saved = signature::save(medium, foreign.chain(superblocks));
+        let saved = signature::save(medium, foreign.chain(written));
         undo.saved.push((at, saved.map_err(|error| unreadable(self.member, &error))?));
         signature::erase(medium, &self.foreign).map_err(|error| unwritable(self.member, &error))
+    }
+
+    /// Writes what makes it a member.
+    fn write(&self, write: impl FnOnce(&Opened) -> io::Result<()>) -> Result<(), HostError> {
+        let medium = self.medium.as_ref().expect("it was created before");
+        write(medium).map_err(|error| unwritable(self.member, &error))
     }
 
     /// Redundancy that matches data does not any more where a part of them is erased.
@@ -297,8 +306,7 @@ pub fn check_empty(member: &MemberSpec) -> Result<(), HostError> {
 /// Whether a drive holds nothing.
 pub(crate) fn check_unused(member: &MemberSpec, medium: &Opened) -> Result<(), HostError> {
     let found = labels::find(medium);
-    if let Some(superblock) = found.copies.iter().find_map(labels::good) {
-        let Superblock { book: Book { array, spec, .. }, own, .. } = superblock;
+    if let Some(Superblock { array, spec, own, .. }) = found.good() {
         return fail(format!(
             "{member} is drive {} of the array {array} ({spec}), only --force takes it",
             own.drive
@@ -394,7 +402,7 @@ fn divide_apart(spec: Spec, candidates: &[Candidate<'_>]) -> Result<Option<Apart
 #[derive(Default)]
 struct Undo<'a> {
     files: Vec<&'a Path>,
-    /// What was erased or replaced by superblocks, by the drive's place.
+    /// What was erased or written over, by the drive's place.
     saved: Vec<(usize, signature::Saved)>,
 }
 
@@ -433,11 +441,16 @@ fn commit<'a>(
         let apart = apart.as_ref().filter(|_| at >= created.spec.drives());
         apart.map_or_else(|| division.reserved(size), |apart| apart.reserved(size))
     };
-    let draw = |_| Ok(Member { uuid: draw_uuid()?, membership: Membership::Present });
-    let book = Book {
-        generation: 1,
+    let generation = Generation(1);
+    let draw = |_| {
+        let new = Member::new(draw_uuid()?, Membership::Present);
+        Ok(Member { given: generation, ..new })
+    };
+    let metadata = Metadata {
+        generation,
         array: created.uuid,
         run: Uuid::default(),
+        base: Generation::NONE,
         spec: created.spec,
         drive_size: created.drive_size,
         state: State::Clean,
@@ -445,22 +458,36 @@ fn commit<'a>(
         synced,
         synced_last: synced,
         journal: created.journal.map(|_| Kept { first: 1, logs: created.logs }),
-        missed: DriveSet::EMPTY,
-        wishes: levelhead_array::Wishes::default(),
+        wishes: Wishes::default(),
         members: (0..candidates.len()).map(draw).collect::<Result<_, HostError>>()?,
+        damaged: DamagedList::default(),
     };
-    for (at, candidate) in candidates.iter().enumerate() {
-        candidate.erase(at, undo)?;
+    let metadata = Arc::new(metadata);
+    let own = |(at, candidate): (usize, &Candidate<'_>)| Own {
+        drive: DriveIdx::from_usize(at),
+        size: candidate.size,
+        reserved: reserved(at, candidate.size),
+    };
+    let owns: Vec<Own> = candidates.iter().enumerate().map(own).collect();
+    for (candidate, own) in candidates.iter().zip(&owns) {
+        candidate.erase(own, &metadata, undo)?;
     }
-    for (at, candidate) in candidates.iter().enumerate() {
-        let own = Own {
-            drive: DriveIdx::from_usize(at),
-            size: candidate.size,
-            reserved: reserved(at, candidate.size),
+    for (candidate, own) in candidates.iter().zip(&owns) {
+        let superblock = Superblock {
+            array: created.uuid,
+            member: metadata.members[own.drive.as_usize()].id.uuid,
+            spec: created.spec,
+            drive_size: created.drive_size,
+            logs: metadata.journal.map(|kept| kept.logs),
+            own: own.clone(),
+            read_only: 0,
         };
-        let superblock = Superblock { book: book.clone(), own, read_only: 0 };
-        let medium = candidate.medium.as_ref().expect("it was created above");
-        labels::write(medium, &superblock).map_err(|e| unwritable(candidate.member, &e))?;
+        candidate.write(|medium| labels::write(medium, &superblock))?;
+    }
+    for (candidate, own) in candidates.iter().zip(&owns) {
+        let holder = metadata.members[own.drive.as_usize()].id;
+        let first = Inscription { metadata: Arc::clone(&metadata), holder };
+        candidate.write(|medium| labels::inscribe(medium, own, &first))?;
     }
     Ok(())
 }

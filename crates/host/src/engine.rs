@@ -176,7 +176,7 @@ impl Drop for OpenAtEnd {
 }
 
 impl Engine {
-    /// An engine for an array whose superblocks say that it is being served.
+    /// An engine for an array.
     pub(crate) fn new(parts: Parts) -> Self {
         Self {
             parts,
@@ -358,12 +358,8 @@ impl Engine {
                 Action::Dismiss(_) => self.dismiss(),
                 Action::Combine(combine) => self.parts.buffers.combine(&combine),
                 Action::Release(buf) => self.parts.buffers.discard(buf),
-                Action::Inscribe { into, superblock } => {
-                    self.parts.buffers.inscribe(into, &superblock.encode());
-                }
-                Action::Map { into, page } => self.parts.buffers.inscribe(into, &page.encode()),
-                Action::Enlist { into, listing } => {
-                    self.parts.buffers.inscribe(into, &listing.encode());
+                Action::Inscribe { into, what } => {
+                    self.parts.buffers.inscribe(into, &what.encode());
                 }
                 Action::Log { into, record, sums } => {
                     let sums = match sums {

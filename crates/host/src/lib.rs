@@ -97,7 +97,7 @@ pub use engine::{Engine, OnEvent};
 pub use error::HostError;
 pub use event_log::{EVENTS_MAX, EventsSince, LostMember, NumberedEvent};
 pub use gate::Bound;
-pub use labels::is_same_drive;
+pub use labels::{COMPARED, is_same_drive};
 pub use lone::LoneDrive;
 pub use member::MemberSpec;
 pub use offline::check::{CheckOptions, Checked, CodewordsChecked, JournalChecked, check};

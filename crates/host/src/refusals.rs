@@ -1,7 +1,7 @@
 //! Why members are no array, in sentences that name them.
 
+use levelhead_array::assembly::{Assembly, Doubt, Refusal};
 use levelhead_array::membership::{Membership, Why};
-use levelhead_array::quorum::{Assembly, Doubt, Refusal};
 
 use crate::member::MemberSpec;
 use crate::words::{counted, drives, drives_are, is_or_are};
@@ -11,12 +11,17 @@ pub(crate) fn tell(refusal: &Refusal, members: &[MemberSpec]) -> String {
     match *refusal {
         Refusal::Nothing => "an array is assembled from its drives, got none".to_owned(),
         Refusal::Stranger { found } => format!("{} is not a drive of an array", members[found]),
-        Refusal::Unreadable { found } => {
-            format!("cannot read {}: neither copy of its superblock can be read", members[found])
-        }
+        Refusal::Unreadable { found } => format!(
+            "cannot read {}: no copy of its superblock can be read, or its metadata cannot",
+            members[found]
+        ),
         Refusal::Damaged { found, ref error } => {
             format!("{} cannot be used: {error}", members[found])
         }
+        Refusal::TwoOwners { found, arrays: [first, second] } if first == second => format!(
+            "{} has two superblocks that do not belong together, of different drives of the array {first}",
+            members[found]
+        ),
         Refusal::TwoOwners { found, arrays: [first, second] } => format!(
             "{} has two superblocks that do not belong together, of the arrays {first} and {second}",
             members[found]
@@ -44,9 +49,7 @@ pub(crate) fn tell(refusal: &Refusal, members: &[MemberSpec]) -> String {
         ),
         Refusal::LeftBehind { found, drive, membership } => {
             let how = match membership {
-                Membership::Missing { since } => {
-                    format!("did not have it as drive {drive} at generation {since}")
-                }
+                Membership::Missing => format!("did not have it as drive {drive}"),
                 Membership::Lost { why: Why::ByHand } => {
                     format!("had drive {drive} failed by an operator")
                 }
@@ -69,14 +72,9 @@ pub(crate) fn tell(refusal: &Refusal, members: &[MemberSpec]) -> String {
             "{} holds old data: it is at generation {own}, {} at {right}",
             members[stale], members[newest]
         ),
-        Refusal::NoList { drives } => match drives.len() {
-            1 => format!(
-                "drive {drives} does not return its list of damaged sectors, and the others may have an older one"
-            ),
-            _ => format!(
-                "drives {drives} do not return their lists of damaged sectors, and the others may have an older one"
-            ),
-        },
+        Refusal::NoMetadata => "the drives of the array have no metadata: create was interrupted, or what they had was \
+             overwritten or cannot be read"
+            .to_owned(),
         Refusal::TooFew { ref spec, absent } => {
             let journals = spec.journal_drives();
             if spec.journals() > 0 && journals.without(absent).is_empty() {
@@ -109,13 +107,14 @@ pub(crate) fn tell_doubt(doubt: Doubt, assembly: &Assembly) -> String {
             "{} missing and the redundancy of {stripes} of {} stripes is not known to be valid: its data may be \
              wrong or missing, only --force starts it",
             drives_are(absent),
-            assembly.book.stripes()
+            assembly.metadata.stripes()
         ),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use levelhead_array::membership::Generation;
     use levelhead_array::superblock::{SuperblockError, Uuid};
     use levelhead_units::{DriveIdx, DriveSet, Sectors};
 
@@ -136,7 +135,7 @@ mod tests {
         let spec = "raid5:2+1".parse().unwrap();
         for (refusal, words) in [
             (Refusal::Stranger { found }, "is not a drive of an array"),
-            (Refusal::Unreadable { found }, "neither copy of its superblock can be read"),
+            (Refusal::Unreadable { found }, "no copy of its superblock can be read"),
             (Refusal::Damaged { found, error: SuperblockError::Absent }, "cannot be used:"),
             (
                 Refusal::TwoOwners { found, arrays },
@@ -156,13 +155,10 @@ mod tests {
                 "holds old data: another drive has come into its place",
             ),
             (
-                Refusal::Stale { found: [0, 1], generations: [1, 3] },
+                Refusal::Stale { found: [0, 1], generations: [Generation(1), Generation(3)] },
                 "holds old data: it is at generation",
             ),
-            (
-                Refusal::NoList { drives },
-                "of damaged sectors, and the others may have an older one",
-            ),
+            (Refusal::NoMetadata, "have no metadata"),
             (Refusal::TooFew { spec, absent: drives }, "survives the loss of"),
         ] {
             let sentence = tell(&refusal, &members);

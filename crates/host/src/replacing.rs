@@ -3,7 +3,7 @@
 //! A drive is opened, looked at and set to work on the thread that asks for it. A new drive's commands go through threads
 //! of its own until the array is started the next time, whatever way those of the others go.
 
-use levelhead_array::superblock::Superblock;
+use levelhead_array::assembly::{Found, Word};
 use levelhead_units::{DriveIdx, Sectors};
 
 use crate::assemble;
@@ -32,12 +32,12 @@ pub(crate) enum Opening {
     Member {
         ready: Ready,
         /// What it says of the array.
-        word: Box<Superblock>,
+        word: Box<Word>,
     },
 }
 
 /// Opens a drive, looks whether it will do, and sets it to work. What one that is taken as it is holds by its signatures is
-/// erased first, superblocks of another array among them: a crash while it gets its first ones would leave one copy of each
+/// erased first, superblocks of another array among them: a crash while it gets its first ones would leave copies of both
 /// otherwise.
 pub(crate) fn open(
     launch: Launch,
@@ -52,7 +52,7 @@ pub(crate) fn open(
         return fail(format!("{member} has {has}, a drive of this array needs at least {least}"));
     }
     let found = if size > Sectors::ZERO { Some(labels::find(&opened)) } else { None };
-    let word = found.as_ref().and_then(labels::newest).filter(|word| wanted.is_of(word)).cloned();
+    let word = found.as_ref().and_then(Found::word).filter(|word| wanted.is_of(&word.superblock));
     if take == Take::Empty && word.is_none() {
         check_unused(member, &opened)?;
     }
@@ -70,7 +70,7 @@ pub(crate) fn open(
 
 /// A drive that is back is set to work.
 pub(crate) fn take_back(launch: Launch, back: &assemble::Back) -> Result<Comeback, HostError> {
-    Ok(Comeback { own: back.own.clone(), ready: start(launch, &back.seat)? })
+    Ok(Comeback { new: back.new.clone(), ready: start(launch, &back.seat)? })
 }
 
 fn start(launch: Launch, seat: &assemble::Seat) -> Result<Ready, HostError> {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use levelhead_array::quorum::Found;
-use levelhead_array::superblock::{Superblock, Uuid};
+use levelhead_array::assembly::{Found, Word};
+use levelhead_array::superblock::Uuid;
 use levelhead_units::Sectors;
 
 use crate::error::{HostError, fail};
@@ -36,9 +36,9 @@ pub(crate) struct Scan {
 }
 
 /// What one drive of an array says of it: the newest that any of them says.
-pub(crate) fn newest(seen: &[Seen]) -> &Superblock {
-    let words = seen.iter().filter_map(|seen| labels::newest(&seen.found));
-    words.max_by_key(|word| word.book.generation).expect("each of them has a good superblock")
+pub(crate) fn newest(seen: &[Seen]) -> Word {
+    let words = seen.iter().filter_map(|seen| seen.found.word());
+    words.max_by_key(Word::generation).expect("each of them has a good superblock")
 }
 
 /// Looks at what lies in these folders, and at these files and devices.
@@ -59,10 +59,10 @@ pub(crate) fn scan(places: &[PathBuf]) -> Result<Scan, HostError> {
             seen.push(Seen { member: MemberSpec::at(&path), found });
         }
     }
-    find_second_copies(&mut seen);
+    find_last_copies(&mut seen);
     for seen in seen {
-        if let Some(word) = labels::newest(&seen.found) {
-            scan.arrays.entry(word.book.array).or_default().push(seen);
+        if let Some(superblock) = seen.found.good() {
+            scan.arrays.entry(superblock.array).or_default().push(seen);
         } else if let Some(error) = seen.found.copies.iter().find_map(labels::damage) {
             scan.damaged.push(format!("{} cannot be used: {error}", seen.member));
         }
@@ -70,17 +70,16 @@ pub(crate) fn scan(places: &[PathBuf]) -> Result<Scan, HostError> {
     Ok(scan)
 }
 
-/// Drives that have grown and whose first copy is gone: where others had their ends, there is the second.
-fn find_second_copies(seen: &mut [Seen]) {
+/// Drives that have grown and whose other copies are gone: where others had their ends, there is the last.
+fn find_last_copies(seen: &mut [Seen]) {
     let sizes: BTreeSet<Sectors> =
-        seen.iter().filter_map(|seen| labels::size_of_first(&seen.found)).collect();
+        seen.iter().filter_map(|seen| labels::size_of_member(&seen.found)).collect();
     for Seen { member, found } in seen {
-        let is_known = found.copies.iter().any(|copy| labels::good(copy).is_some());
-        if is_known || sizes.iter().all(|&size| size >= found.size) {
+        if found.good().is_some() || sizes.iter().all(|&size| size >= found.size) {
             continue;
         }
         if let Ok(medium) = Medium::open_to_read(member.path()) {
-            labels::find_second_copy(&Opened::from(medium), found, &sizes);
+            labels::find_last_copy(&Opened::from(medium), found, &sizes);
         }
     }
 }
@@ -113,7 +112,8 @@ pub(crate) fn choose(
         }
         (Some(_), Some(_), _) => {
             let arrays = scan.arrays.iter().filter(|(uuid, _)| is_wanted(uuid));
-            let arrays = arrays.map(|(uuid, seen)| format!("{uuid} ({})", newest(seen).book.spec));
+            let arrays =
+                arrays.map(|(uuid, seen)| format!("{uuid} ({})", newest(seen).superblock.spec));
             let arrays: Vec<String> = arrays.collect();
             let count = arrays.len();
             fail(format!(

@@ -1,24 +1,23 @@
-//! Which of the drives that were found go together: those that [`quorum`] takes without the ones that it refuses.
+//! Which of the drives that were found go together: those that [`assemble`] takes without the ones that it refuses.
 //!
 //! ```text
-//!   all that were found --> quorum --> an array
-//!            ^                 |
-//!            |                 +--> refused for one drive's own sake: it is left out, and the rest is asked again
-//!            +-----------------+        unless it was named: then that is the answer
-//!                              +--> refused for what several of them say: that is the answer,
-//!                                   unless one of them is a spare, which is left out
+//!   all that were found --> assemble --> an array
+//!            ^                  |
+//!            |                  +--> refused for one drive's own sake: it is left out, and the rest is asked again
+//!            +------------------+        unless it was named: then that is the answer
+//!                               +--> refused for what several of them say: that is the answer,
+//!                                    unless one of them is a spare, which is left out
 //! ```
 //!
 //! # Invariants
 //!
-//! - N1. What is taken is what [`quorum`] takes of exactly these drives. Nothing else decides.
+//! - N1. What is taken is what [`assemble`] takes of exactly these drives. Nothing else decides.
 //! - N2. No drive is left out that knows more of the array than those that are taken: they would go on from a
 //!   past that is over.
 
-use levelhead_array::quorum::{Assembly, Found, Refusal, quorum};
+use levelhead_array::assembly::{Assembly, Found, Refusal, assemble};
 
 use crate::error::HostError;
-use crate::labels;
 use crate::member::MemberSpec;
 use crate::refusals::tell;
 
@@ -27,11 +26,11 @@ use crate::refusals::tell;
 pub enum Defect {
     /// It has no superblock.
     Stranger,
-    /// No copy of its superblock can be read.
+    /// No copy of its superblock can be read, or its metadata cannot.
     Unreadable,
     /// No copy of its superblock is good, or one was written by a program that knows more.
     Damaged,
-    /// The two copies of its superblock are of different arrays.
+    /// The copies of its superblock are of different arrays, or of different drives of one.
     Foreign,
     /// It is smaller than it was.
     Shrunk,
@@ -146,7 +145,7 @@ pub(crate) fn select_on(terms: Terms, members: &[MemberSpec], found: &[Found]) -
     let mut left_out: Vec<LeftOut> = Vec::new();
     loop {
         let asked: Vec<Found> = kept.iter().map(|&at| found[at].clone()).collect();
-        let refusal = match quorum(&asked) {
+        let refusal = match assemble(&asked) {
             Ok(mut assembly) => {
                 for place in assembly.places.iter_mut().flatten() {
                     place.found = kept[place.found];
@@ -197,10 +196,10 @@ fn check_newest(
     left_out: &[LeftOut],
     refused_spares: &[RefusedSpare],
 ) -> Result<Assembly, Refused> {
+    let right = &assembly.metadata;
     let is_newer = |found: &Found| {
-        labels::newest(found).is_some_and(|word| {
-            word.book.array == assembly.book.array
-                && word.book.generation > assembly.book.generation
+        found.word().is_some_and(|word| {
+            word.superblock.array == right.array && word.generation() > right.generation
         })
     };
     let left_out = left_out.iter().map(|left| (left.found, &left.sentence));
@@ -239,7 +238,7 @@ fn about(refusal: &Refusal) -> Vec<usize> {
         | Refusal::Stale { .. }
         | Refusal::Nothing
         | Refusal::TooFew { .. }
-        | Refusal::NoList { .. } => match blame(refusal) {
+        | Refusal::NoMetadata => match blame(refusal) {
             Blame::Drive { asked, .. } => vec![asked],
             Blame::All(_) => Vec::new(),
         },
@@ -259,7 +258,7 @@ fn blame(refusal: &Refusal) -> Blame {
         | Refusal::Stale { found: [found, _], .. } => of(found, Defect::Stale),
         Refusal::Nothing | Refusal::TooFew { .. } => Blame::All(Cause::TooFew),
         Refusal::ReadOnly { .. }
-        | Refusal::NoList { .. }
+        | Refusal::NoMetadata
         | Refusal::DifferentArrays { .. }
         | Refusal::DifferentWays { .. }
         | Refusal::SamePlace { .. } => Blame::All(Cause::Contradiction),

@@ -131,7 +131,7 @@ impl Assembled {
             content: Content::Carried,
             synced: self.assembly.trusted,
             lost: self.lost().or(self.assembly.filling),
-            books: Some(self.books()?),
+            recorded: Some(self.recorded()?),
             patience: Some(options.patience),
             background: Some(Budget::DEFAULT),
             journal: JournalSettings::of(&self.assembly),
@@ -144,7 +144,7 @@ impl Assembled {
         let returning = back.collect::<Result<Vec<Comeback>, HostError>>()?;
         let (inputs, inbox) = inbox::open(bell);
         let buffers = Buffers::new(options.arithmetic.choices);
-        let log = Arc::new(EventLog::new(array.uuid().expect("a server keeps books")));
+        let log = Arc::new(EventLog::new(array.uuid().expect("a server keeps metadata")));
         let time = ServerTime::new(clock);
         let stamps = time.stamps();
         let mut parts = Parts {
@@ -462,7 +462,7 @@ mod tests {
 
     use levelhead_array::Event;
     use levelhead_array::membership::Why;
-    use levelhead_array::superblock::State;
+    use levelhead_array::metadata::State;
     use levelhead_block::adapter::Waiting;
     use levelhead_block::{BlockDevice, Buf, Durability, Effort};
     use levelhead_units::{Extent, Lba};

@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
+use levelhead_array::assembly::Assembly;
 use levelhead_array::membership::not_present;
-use levelhead_array::quorum::Assembly;
 use levelhead_units::DriveSet;
 
 use crate::member::MemberSpec;
@@ -56,7 +56,7 @@ impl<'a> From<Which<'a>> for Sought<'a> {
 
 /// Drives that are missing for the first time: the array has not gone on without them so far.
 pub(crate) fn newly_missing(assembly: &Assembly) -> DriveSet {
-    assembly.absent.without(not_present(&assembly.book.members))
+    assembly.absent.without(not_present(&assembly.metadata.members))
 }
 
 /// Why an array is not served unless an operator says more than that, in one sentence; nothing where it is.

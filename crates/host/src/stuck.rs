@@ -7,14 +7,14 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use levelhead_array::superblock::{State, copies_of_unknown};
+use levelhead_array::metadata::State;
 use levelhead_array::{Event, HostOrder, Patience, Policy};
 use levelhead_block::{
     BlockService, Buf, Command, Done, Durability, Effort, Outcome, Reply, Request, SectorSet,
 };
 use levelhead_erasure::{Kernel, Measured};
 use levelhead_testkit::{extent, wait_until};
-use levelhead_units::{DriveIdx, Nanos, Sectors};
+use levelhead_units::{DriveIdx, Lba, Nanos, Sectors};
 use tempfile::TempDir;
 
 use crate::assemble::assemble;
@@ -23,6 +23,7 @@ use crate::create::{CreateOptions, create};
 use crate::devices::erc::FastFail;
 use crate::event_log::NumberedEvent;
 use crate::gate::Bound;
+use crate::labels::COMPARED;
 use crate::launch::Doubles;
 use crate::member::MemberSpec;
 use crate::service::{ArrayHandle, ServeOptions};
@@ -311,24 +312,24 @@ fn close_that_hangs_holds_up_no_stop() {
     bench.holds[0].close_hangs.store(false, Ordering::SeqCst);
 }
 
-/// A record that does not reach a drive, that it does not store, or is gone for: each copy, and for the array as for its data.
+/// Metadata that does not reach a drive, that it does not store, or is gone for: in each slot, and for the array as for its data.
 #[test]
-fn record_that_a_drive_does_not_take_costs_that_drive_and_nothing_else() {
-    let [first, second] = copies_of_unknown(Sectors::new(SIZE));
-    for copy in [first, second] {
+fn metadata_that_a_drive_does_not_take_costs_that_drive_and_nothing_else() {
+    let [_, first, second] = COMPARED.map(Lba::new);
+    for slot in [first, second] {
         for fate in [Fate::Away, Fate::Fails, Fate::Goes, Fate::Hangs] {
             let bench = Setting::usual(Nanos::from_secs(1)).serve();
             bench.holds[0].decide(move |command| match command {
-                Command::Write { extent, .. } if extent.lba == copy => fate,
+                Command::Write { extent, .. } if extent.lba == slot => fate,
                 _ => Fate::Serves,
             });
             let reply = bench.write(0, 64, 7).recv_timeout(LIMIT).unwrap();
-            assert!(reply.outcome.is_good(), "{fate:?} at {copy:?}: {:?}", reply.outcome);
+            assert!(reply.outcome.is_good(), "{fate:?} at {slot:?}: {:?}", reply.outcome);
             wait_until("the drive is lost", || {
                 bench.array.status().unwrap().drives[1].state == DriveState::Failed
             });
             let reply = bench.read(0, 64).recv_timeout(LIMIT).unwrap();
-            assert!(reply.outcome.is_good(), "{fate:?} at {copy:?}: {:?}", reply.outcome);
+            assert!(reply.outcome.is_good(), "{fate:?} at {slot:?}: {:?}", reply.outcome);
             assert!(reply.data.slices().flatten().all(|&byte| byte == 7));
             bench.stop().unwrap();
             let again = assemble(&bench.left(1), AssembleOptions::default()).unwrap();
@@ -337,7 +338,7 @@ fn record_that_a_drive_does_not_take_costs_that_drive_and_nothing_else() {
             if fate != Fate::Hangs {
                 // It is given what it has missed.
                 let back = assemble(&bench.members, AssembleOptions::default()).unwrap();
-                assert_eq!(back.returning().len(), 1, "{fate:?} at {copy:?}");
+                assert_eq!(back.returning().len(), 1, "{fate:?} at {slot:?}");
             }
             drop(bench.folder);
         }

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
+use levelhead_array::assembly::{Found, Word};
 use levelhead_array::membership::Membership;
-use levelhead_array::quorum::Found;
-use levelhead_array::superblock::{Forced, State, Superblock, Uuid};
+use levelhead_array::metadata::{Forced, State};
+use levelhead_array::superblock::Uuid;
 use levelhead_array::{Layout, Spec};
 use levelhead_units::{DriveIdx, Sectors};
 
 use crate::error::HostError;
-use crate::labels;
 use crate::medium::Medium;
 use crate::member::MemberSpec;
 use crate::scan::{Seen, newest, scan};
@@ -48,7 +48,7 @@ pub struct FoundArray {
     pub forced: Forced,
     /// Whether it keeps a journal.
     pub has_journal: bool,
-    /// Counts changes of its state.
+    /// The generation of its newest metadata; 0 where none was found.
     pub generation: u64,
     /// Its places, in order.
     pub drives: Vec<FoundDrive>,
@@ -93,7 +93,7 @@ pub struct FoundDrive {
     pub drive: DriveIdx,
     /// What has it: nothing where it is missing, several where each says so.
     pub members: Vec<MemberSpec>,
-    /// What the array has recorded of it.
+    /// What the array has recorded of it; that it is present, where no metadata was found.
     pub membership: Membership,
 }
 
@@ -104,7 +104,7 @@ impl FoundDrive {
         is_one
             && matches!(
                 self.membership,
-                Membership::Present | Membership::Missing { .. } | Membership::Spare
+                Membership::Present | Membership::Missing | Membership::Spare
             )
     }
 
@@ -112,12 +112,10 @@ impl FoundDrive {
     pub fn state(&self) -> &'static str {
         match (self.members.len(), self.membership) {
             (0, Membership::Lost { .. }) => "lost",
-            (0, Membership::Present | Membership::Missing { .. }) => "missing",
+            (0, Membership::Present | Membership::Missing) => "missing",
             (0 | 1, Membership::Filling { .. }) => "filling",
             (0 | 1, Membership::Spare) => "spare",
-            (1, Membership::Present | Membership::Missing { .. } | Membership::Lost { .. }) => {
-                "present"
-            }
+            (1, Membership::Present | Membership::Missing | Membership::Lost { .. }) => "present",
             (_, _) => "duplicated",
         }
     }
@@ -136,19 +134,20 @@ fn found_array(uuid: Uuid, seen: &[Seen], sought: Sought<'_>) -> FoundArray {
     let members: Vec<MemberSpec> = seen.iter().map(|seen| seen.member.clone()).collect();
     let found: Vec<Found> = seen.iter().map(|seen| seen.found.clone()).collect();
     let Selection { kept, left_out, outcome, .. } = select(&members, &found);
-    let word = |&at: &usize| labels::newest(&found[at]);
     // Where nothing can be used, what is known of the array is what the rest says.
-    let of_kept = kept.iter().filter_map(word).max_by_key(|word| word.book.generation);
-    let Superblock { book, .. } = of_kept.unwrap_or_else(|| newest(seen));
+    let of_kept = kept.iter().filter_map(|&at| found[at].word()).max_by_key(Word::generation);
+    let word = of_kept.unwrap_or_else(|| newest(seen));
+    let (superblock, metadata) = (&word.superblock, word.metadata.as_deref());
     let is_in_use = members.iter().any(|member| Medium::is_in_use(member.path()));
-    let is_clean = book.state == State::Clean;
+    let is_clean = metadata.is_some_and(|metadata| metadata.state == State::Clean);
     let drive = |at: usize| {
         let drive = DriveIdx::from_usize(at);
-        let has_it = kept.iter().filter(|at| word(at).is_some_and(|word| word.own.drive == drive));
+        let is_it = |at: &&usize| found[**at].good().is_some_and(|good| good.own.drive == drive);
+        let membership = metadata.map(|metadata| metadata.members[at].membership);
         FoundDrive {
             drive,
-            members: has_it.map(|&at| members[at].clone()).collect(),
-            membership: book.members[at].membership,
+            members: kept.iter().filter(is_it).map(|&at| members[at].clone()).collect(),
+            membership: membership.unwrap_or(Membership::Present),
         }
     };
     let (state, refusal) = match outcome {
@@ -171,15 +170,15 @@ fn found_array(uuid: Uuid, seen: &[Seen], sought: Sought<'_>) -> FoundArray {
     };
     FoundArray {
         uuid,
-        spec: book.spec,
-        size: Layout::new(book.spec, book.drive_size).size(),
+        spec: superblock.spec,
+        size: Layout::new(superblock.spec, superblock.drive_size).size(),
         state,
         is_clean,
         is_in_use,
-        forced: book.forced,
-        has_journal: book.journal.is_some(),
-        generation: book.generation,
-        drives: (0..book.spec.members()).map(drive).collect(),
+        forced: metadata.map_or(Forced::No, |metadata| metadata.forced),
+        has_journal: superblock.logs.is_some(),
+        generation: word.generation().0,
+        drives: (0..superblock.spec.members()).map(drive).collect(),
         left_out,
         refusal,
     }

@@ -1,19 +1,23 @@
 //! An array that is started, stopped, cut off from its power and started again, over the same drives.
 //!
 //! The members have superblocks, and a start finds out from them what the array is, by the same
-//! [`quorum`] as a server does.
+//! [`assemble`] as a server does.
 
+use std::sync::Arc;
+
+use levelhead_array::assembly::{Assembly, Found, Refusal, assemble};
+use levelhead_array::damaged::DamagedList;
 use levelhead_array::journal::rules::Rules;
-use levelhead_array::membership::{Member, Membership};
-use levelhead_array::quorum::{Assembly, Copy, Found, Refusal, quorum};
+use levelhead_array::membership::{Generation, Member, MemberId, Membership};
+use levelhead_array::metadata::{Forced, Inscription, Kept, Logs, Metadata, State};
 use levelhead_array::reserve::Division;
-use levelhead_array::superblock::{Book, Forced, Kept, Logs, Own, State, Superblock, Uuid};
+use levelhead_array::superblock::{Own, Superblock, Uuid};
 use levelhead_array::{
-    Books, Budget, Content, JournalSettings, NewMember, NotReplaced, Patience, Settings,
+    Budget, Content, JournalSettings, NewMember, NotReplaced, Patience, Recorded, Settings,
 };
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
 
-use crate::superblocks::Superblocks;
+use crate::records::Records;
 use crate::{World, WorldError, WorldSettings};
 
 /// What a resync takes that goes on beside requests: so little at a time that they meet.
@@ -52,7 +56,7 @@ pub enum NoStart {
 }
 
 impl World {
-    /// A new array over drives that are large enough for its superblocks, started; its journal keeps these rules.
+    /// A new array over drives that are large enough for its metadata, started; its journal keeps these rules.
     ///
     /// Panics unless bytes are carried and the whole drives are the array's.
     pub fn create(
@@ -66,12 +70,13 @@ impl World {
         let smallest = sizes.iter().copied().min().expect("an array has drives");
         let division = Division::of(&settings.spec, smallest);
         let division = division.ok_or(WorldError::TooSmall { size: smallest })?;
-        let member =
-            |at: usize| Member { uuid: Uuid([at as u8 + 1; 16]), membership: Membership::Present };
-        let mut book = Book {
-            generation: 1,
+        let uuid = |at: usize| Uuid([at as u8 + 1; 16]);
+        let member = |at: usize| Member::new(uuid(at), Membership::Present);
+        let mut metadata = Metadata {
+            generation: Generation(1),
             array: Uuid([0xA1; 16]),
             run: Uuid([0; 16]),
+            base: Generation::NONE,
             spec: settings.spec,
             drive_size: division.drive_size,
             state: State::Clean,
@@ -82,32 +87,47 @@ impl World {
                 Journaling::Members => Some(Kept { first: 1, logs: Logs::Parts }),
                 Journaling::None => None,
             },
-            missed: DriveSet::EMPTY,
             wishes: levelhead_array::Wishes::default(),
             members: (0..sizes.len()).map(member).collect(),
+            damaged: DamagedList::default(),
         };
         // Zeroes are a codeword of every code.
-        (book.synced, book.synced_last) = (book.stripes(), book.stripes());
-        let mut copies = Vec::new();
+        (metadata.synced, metadata.synced_last) = (metadata.stripes(), metadata.stripes());
+        let metadata = Arc::new(metadata);
+        let mut owns = Vec::new();
         for (at, &size) in sizes.iter().enumerate() {
             let drive = DriveIdx::from_usize(at);
             let own = Own { drive, size, reserved: division.reserved(size) };
-            copies.push(own.copies());
-            let sector = Superblock { book: book.clone(), own, read_only: 0 }.encode();
+            owns.push(own.clone());
+            let (copies, [slot, _]) = (own.copies(), own.slots());
+            let superblock = Superblock {
+                array: metadata.array,
+                member: uuid(at),
+                spec: metadata.spec,
+                drive_size: metadata.drive_size,
+                logs: metadata.journal.map(|kept| kept.logs),
+                own,
+                read_only: 0,
+            };
+            let holder = MemberId::new(uuid(at));
+            let inscription = Inscription { metadata: Arc::clone(&metadata), holder };
             let medium = world.platter_mut(drive).expect("bytes are carried");
-            for lba in copies[at] {
-                medium.bytes_mut(Extent::new(lba, Sectors::new(1))).copy_from_slice(&sector);
+            let extent = Extent::new(slot.lba, metadata.sectors());
+            medium.bytes_mut(extent).copy_from_slice(&inscription.encode());
+            for lba in copies {
+                let sector = medium.bytes_mut(Extent::new(lba, Sectors::new(1)));
+                sector.copy_from_slice(&superblock.encode());
             }
         }
-        world.superblocks = Some(Superblocks { rules, copies, sizes, runs: 0, writes: 0 });
+        world.records = Some(Records { rules, owns, runs: 0, writes: 0 });
         let started = world.start(Instant::ZERO, DriveSet::EMPTY, Force::No);
         assert_eq!(started, Ok(DriveSet::EMPTY), "a new array is whole");
         Ok(world)
     }
 
-    /// Commands that wrote superblocks, so far.
-    pub fn superblock_writes(&self) -> u64 {
-        self.superblocks.as_ref().map_or(0, |superblocks| superblocks.writes)
+    /// Commands that wrote metadata or superblocks, so far.
+    pub fn metadata_writes(&self) -> u64 {
+        self.records.as_ref().map_or(0, |records| records.writes)
     }
 
     /// Finds the array on its members and starts it, after a stop or a power cut. Drives in `left_out` are not
@@ -127,7 +147,7 @@ impl World {
                 .filter(|&at| !left_out.contains(DriveIdx::from_usize(at)))
                 .collect();
             let found: Vec<Found> = shown.iter().map(|&at| self.find(at)).collect();
-            match quorum(&found) {
+            match assemble(&found) {
                 Ok(assembly) => break assembly,
                 // A drive that came into a place just before the power failed may say nothing yet.
                 Err(Refusal::Stranger { found: stranger }) => {
@@ -154,22 +174,22 @@ impl World {
         Ok(absent)
     }
 
-    /// A drive that was lost is there again, with all that it holds: it is given what it has missed.
+    /// A drive that was lost is there again, with all that it holds: it is given what it lacks.
     ///
-    /// Panics if the array has superblocks and the drive has none that can be read.
+    /// Panics if the array records what it is and the drive has no superblock that can be read.
     pub fn take_back(&mut self, now: Instant, drive: DriveIdx) -> Result<(), NotReplaced> {
         assert!(now <= self.next_at(), "{now:?} is past the next event");
         self.array().may_return(drive)?;
         self.replaced += 1;
-        let new = self.superblocks.is_some().then(|| {
-            let own = self.own_of(drive.as_usize()).expect("the drive says something");
-            NewMember { uuid: self.new_name(), own }
+        let new = self.records.is_some().then(|| {
+            let word = self.find(drive.as_usize()).word().expect("the drive says something");
+            NewMember { uuid: word.superblock.member, own: word.superblock.own, held: word.held }
         });
         self.take_back_into_array(now, drive, new)
     }
 
-    /// The name of a drive that comes into a place.
-    fn new_name(&self) -> Uuid {
+    /// The identity of a new drive.
+    fn new_uuid(&self) -> Uuid {
         let mut uuid = [0xB0; 16];
         uuid[..8].copy_from_slice(&self.replaced.to_le_bytes());
         Uuid(uuid)
@@ -177,18 +197,18 @@ impl World {
 
     /// The place of a lost drive gets a new one, which is filled.
     ///
-    /// Panics if the array has superblocks and no other member has one that can be read.
+    /// Panics if the array records what it is and no other member has a superblock that can be read.
     pub fn replace(&mut self, now: Instant, drive: DriveIdx) -> Result<(), NotReplaced> {
         assert!(now <= self.next_at(), "{now:?} is past the next event");
         self.array().may_replace(drive)?;
         self.replaced += 1;
-        let new = match self.superblocks {
+        let new = match self.records {
             Some(_) => {
-                let words = (0..self.drives.len()).filter(|&at| at != drive.as_usize());
-                let words = words.collect::<Vec<usize>>();
-                let own = words.into_iter().find_map(|at| self.own_of(at));
+                let others = (0..self.drives.len()).filter(|&at| at != drive.as_usize());
+                let others = others.collect::<Vec<usize>>();
+                let own = others.into_iter().find_map(|at| self.own_of(at));
                 let own = Own { drive, ..own.expect("a member says something") };
-                Some(NewMember { uuid: self.new_name(), own })
+                Some(NewMember { uuid: self.new_uuid(), own, held: None })
             }
             None => None,
         };
@@ -211,28 +231,24 @@ impl World {
 
     /// What a member says of itself.
     fn own_of(&mut self, at: usize) -> Option<Own> {
-        let copies = self.find(at).copies;
-        copies.into_iter().find_map(|copy| match copy {
-            Copy::Read(read) => (*read).ok().map(|word| word.own),
-            Copy::Unreadable => None,
-        })
+        self.find(at).good().map(|superblock| superblock.own.clone())
     }
 
-    fn superblocks(&mut self) -> &mut Superblocks {
-        self.superblocks.as_mut().expect("the array has superblocks")
+    fn records(&mut self) -> &mut Records {
+        self.records.as_mut().expect("the array records what it is")
     }
 
     fn settings_of(&mut self, assembly: &Assembly) -> Settings {
-        let superblocks = self.superblocks();
-        superblocks.runs += 1;
-        let (runs, rules) = (superblocks.runs, superblocks.rules);
+        let records = self.records();
+        records.runs += 1;
+        let (runs, rules) = (records.runs, records.rules);
         let mut run = [0xF0; 16];
         run[..8].copy_from_slice(&runs.to_le_bytes());
         Settings {
             area: assembly.area.clone(),
             synced: assembly.trusted,
             lost: assembly.absent.or(assembly.filling),
-            books: Some(Books::of(assembly, Uuid(run))),
+            recorded: Some(Recorded::of(assembly, Uuid(run))),
             patience: Some(Patience::DEFAULT),
             background: runs.is_multiple_of(2).then_some(SMALL_STEPS),
             journal: JournalSettings::of(assembly).map(|known| JournalSettings { rules, ..known }),
@@ -242,16 +258,9 @@ impl World {
 
     /// What is on a member's medium.
     fn find(&mut self, at: usize) -> Found {
-        let Superblocks { copies, sizes, .. } = self.superblocks();
-        let (copies, size) = (copies[at], sizes[at]);
+        let size = self.records().owns[at].size;
         let bytes = self.bytes.as_mut().expect("bytes are carried");
         let medium = bytes.platter_mut(DriveIdx::from_usize(at));
-        let read = |lba| {
-            let sector = medium.bytes(Extent::new(lba, Sectors::new(1)));
-            Copy::Read(Box::new(Superblock::decode(sector)))
-        };
-        let mut found = Found::new(copies.map(read), size);
-        found.read_lists(|extent| Some(medium.bytes(extent).to_vec()));
-        found
+        Found::read(size, |extent| Some(medium.bytes(extent).to_vec()))
     }
 }

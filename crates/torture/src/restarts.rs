@@ -2,7 +2,7 @@
 //! be safe is lost, whichever members come back.
 //!
 //! A seed decides all of it: layout, policy, caches, traffic, which cables come out, which drives hang,
-//! when the power fails (between any two commands that keep the books, among other moments), which
+//! when the power fails (between any two commands that write metadata, among other moments), which
 //! members are shown to the next start, and whether an old copy of one is shown in its place. Every write
 //! fills its sectors with a number of its own; the checker knows for each sector which numbers may be
 //! there:
@@ -47,7 +47,7 @@ const LAYOUTS: [&str; 10] = [
     "raid10:5,chunk=4KiB",
 ];
 
-/// Sectors of a member: hardly more than its superblocks need, so that requests meet.
+/// Sectors of a member: hardly more than its metadata needs, so that requests meet.
 const DRIVE_SIZE: Sectors = Sectors::new(600);
 
 /// Lives of the array in one run: from a start to a stop or a power cut.
@@ -69,8 +69,8 @@ pub struct Report {
     pub set_back: u64,
     /// Power cuts.
     pub cuts: u64,
-    /// Those of them between two commands that keep the books.
-    pub cuts_in_books: u64,
+    /// Those of them between two commands that write metadata.
+    pub cuts_in_metadata: u64,
     /// Clean stops.
     pub stops: u64,
     /// Members that a start refused because they held old data, although they had been connected all the time.
@@ -93,7 +93,7 @@ impl fmt::Display for Report {
             verified,
             set_back,
             cuts,
-            cuts_in_books,
+            cuts_in_metadata,
             stops,
             refused,
             replaced,
@@ -104,7 +104,7 @@ impl fmt::Display for Report {
         write!(
             f,
             "seed {seed}: {what}: {verified} sectors right, {set_back} set back, {cuts} power cuts, \
-             {cuts_in_books} of them within the books, {stops} stops, {refused} members refused, {replaced} drives replaced, {rebuilt} rebuilt, \
+             {cuts_in_metadata} of them within the metadata, {stops} stops, {refused} members refused, {replaced} drives replaced, {rebuilt} rebuilt, \
              {stalls} stalls, log {log:016x}"
         )
     }
@@ -234,7 +234,7 @@ impl Run {
             verified: 0,
             set_back: 0,
             cuts: 0,
-            cuts_in_books: 0,
+            cuts_in_metadata: 0,
             stops: 0,
             refused: 0,
             replaced: 0,
@@ -267,10 +267,10 @@ impl Run {
 
     /// From a start to a stop or a power cut, and the next start.
     fn live(&mut self) {
-        // A power cut after `in_books` more commands that keep the books, or after some requests.
-        let in_books = (self.rng.below(3) == 0).then(|| self.rng.below(30));
-        let writes_before = self.world.superblock_writes();
-        let until = in_books.map(|count| writes_before + count);
+        // A power cut after `in_metadata` more commands that write metadata, or after some requests.
+        let in_metadata = (self.rng.below(3) == 0).then(|| self.rng.below(30));
+        let writes_before = self.world.metadata_writes();
+        let until = in_metadata.map(|count| writes_before + count);
         let wants_stop = self.rng.below(2) == 0;
         // Now and then a stop or a power cut comes right after the start, while the resync is under way.
         let requests = if self.rng.below(8) == 0 { 0 } else { 5 + self.rng.below(25) };
@@ -279,7 +279,7 @@ impl Run {
             self.misfortune();
             let time = self.rng.exponential(Nanos::from_millis(15));
             if self.pass(Some(time), until) == Passed::CutDue {
-                self.report.cuts_in_books += 1;
+                self.report.cuts_in_metadata += 1;
                 return self.cut();
             }
         }
@@ -292,8 +292,8 @@ impl Run {
         self.world.stop(self.now);
         let limit = self.now + PATIENCE;
         while self.world.ending().is_none() {
-            if until.is_some_and(|until| self.world.superblock_writes() > until) {
-                self.report.cuts_in_books += 1;
+            if until.is_some_and(|until| self.world.metadata_writes() > until) {
+                self.report.cuts_in_metadata += 1;
                 return self.cut();
             }
             self.step(limit);
@@ -373,10 +373,10 @@ impl Run {
     }
 
     /// The next start after a clean stop: with all members, without one, or with an old copy of one. `writes_before` is the
-    /// number of records that there were when the run that was stopped began.
+    /// number of such commands that there were when the run that was stopped began.
     fn after_a_stop(&mut self, writes_before: u64) {
         let copy = self.copy.take();
-        let was_opened = self.world.superblock_writes() > writes_before;
+        let was_opened = self.world.metadata_writes() > writes_before;
         let may_lose = self.is_synced() && was_opened;
         match self.rng.below(4) {
             0 if may_lose => self.peek_without_one(),
@@ -587,13 +587,13 @@ impl Run {
     }
 
     /// Lets `time` pass, or without one as much as the array needs to become quiet; stops at once when more
-    /// than `until_written` commands have kept the books.
+    /// than `until_written` commands have written metadata.
     fn pass(&mut self, time: Option<Nanos>, until_written: Option<u64>) -> Passed {
         let until = time.map(|time| self.now + time);
         let limit = self.now + PATIENCE;
         let is_busy = |world: &World| !world.array().is_quiet_but_for_silent();
         while until.map_or(is_busy(&self.world), |until| self.world.next_at() < until) {
-            if until_written.is_some_and(|count| self.world.superblock_writes() > count) {
+            if until_written.is_some_and(|count| self.world.metadata_writes() > count) {
                 return Passed::CutDue;
             }
             self.step(limit);

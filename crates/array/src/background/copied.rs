@@ -7,7 +7,7 @@
 //!   region: behind --> open: being read and written --> held: writes go to both drives
 //! ```
 //!
-//! A *region* is some stripes side by side, as on the maps of what drives have missed.
+//! A *region* is some stripes side by side, as in what drives lack.
 //!
 //! # Invariants
 //!
@@ -24,7 +24,7 @@ use levelhead_block::BufId;
 use levelhead_units::{DriveIdx, Extent, Instant, Sectors};
 
 use crate::action::{SubId, Submit};
-use crate::durable::missed::MapKey;
+use crate::meta::regions::Grid;
 use crate::shape::{Cell, Layout};
 
 /// Writes of the array that are inside the coming drive at most; others mark their regions.
@@ -44,7 +44,7 @@ const SHARE: u64 = 100;
 pub(crate) struct Copied {
     pub(crate) drive: DriveIdx,
     /// How long a region is, and how many there are.
-    key: MapKey,
+    grid: Grid,
     behind: Bits,
     /// Those of the regions behind that the drive did not give as a whole.
     unread: Bits,
@@ -94,22 +94,22 @@ pub(crate) enum Course {
 
 impl Copied {
     /// Nothing is copied yet.
-    pub(crate) fn new(key: MapKey, marks_ends: bool) -> Self {
+    pub(crate) fn new(drive: DriveIdx, grid: Grid, marks_ends: bool) -> Self {
         Self {
-            drive: key.drive,
-            behind: Bits::new(key.regions, true),
-            unread: Bits::new(key.regions, false),
+            drive,
+            behind: Bits::new(grid.regions, true),
+            unread: Bits::new(grid.regions, false),
             open: Vec::new(),
             mirrored: BTreeMap::new(),
             inside: BTreeMap::new(),
-            key,
+            grid,
             marks_ends,
         }
     }
 
     /// How many regions there are.
     pub(crate) fn regions(&self) -> u64 {
-        self.key.regions
+        self.grid.regions
     }
 
     /// How many of them are behind or open.
@@ -135,13 +135,13 @@ impl Copied {
 
     /// The stripes of a region.
     pub(crate) fn stripes(&self, layout: &Layout, region: u64) -> Range<u64> {
-        let first = region << self.key.shift;
-        first..layout.stripes().min((region + 1) << self.key.shift)
+        let first = region << self.grid.shift;
+        first..layout.stripes().min((region + 1) << self.grid.shift)
     }
 
     /// The regions that are behind.
     pub(crate) fn behind(&self) -> impl Iterator<Item = u64> {
-        (0..self.key.regions).filter(|&region| self.behind.has(region))
+        (0..self.grid.regions).filter(|&region| self.behind.has(region))
     }
 
     /// The next region from this one on that can be copied now.
@@ -239,7 +239,7 @@ impl Copied {
     fn regions_of(&self, layout: &Layout, extent: Extent) -> RangeInclusive<u64> {
         let drive = self.drive;
         let last = extent.lba + (extent.sectors - Sectors::new(1));
-        let region = |lba| self.key.region(layout.symbol(Cell { drive, lba }).0.stripe);
+        let region = |lba| self.grid.region(layout.symbol(Cell { drive, lba }).0.stripe);
         region(extent.lba)..=region(last)
     }
 }
@@ -312,8 +312,8 @@ mod tests {
     /// A copy of which every region is held.
     fn copied(marks_ends: bool) -> (Copied, Layout) {
         let layout = Layout::new("raid1:2,chunk=4KiB".parse().unwrap(), Sectors::new(REGIONS));
-        let key = MapKey::new(DriveIdx::new(1), 0, REGIONS, 1);
-        let mut copied = Copied::new(key, marks_ends);
+        let grid = Grid::new(REGIONS, 1);
+        let mut copied = Copied::new(DriveIdx::new(1), grid, marks_ends);
         for region in 0..REGIONS {
             assert_eq!(copied.next(&layout, 0), Some(region));
             copied.begin(&layout, region);

@@ -5,24 +5,24 @@
 //!                                    |                                             |
 //!                                    |   the drive is lost, by itself or so  <-----+
 //!                                    v
-//!       recorded, with a map of what the new drive lacks --> flushed --> it has the place --> recorded --> it is caught up
+//!       recorded, with what the new drive lacks --> flushed --> it has the place --> recorded --> it is caught up
 //! ```
 //!
 //! Until the last step the array goes on with the drive as if nothing were, and the new one is part of nothing. Then it is
-//! to the array what a drive is that is back: it holds all but what is on the map. So nothing here decides what is safe but
-//! [`copied`](super::copied), which says what the map begins with.
+//! to the array what a drive is that is back: it holds all but what it lacks. So nothing here decides what is safe but
+//! [`copied`](super::copied), which says what that begins with.
 //!
 //! The copy yields to clients as a rebuild does, and obeys what an operator has said of these.
 //!
 //! # Invariants
 //!
 //! - CP1. Nothing on the new drive says that it is part of the array before it has the place.
-//! - CP2. It takes the place when the loss of the drive is recorded, its map is kept, nothing is inside the new drive, and a
+//! - CP2. It takes the place when the loss of the drive and what it lacks are recorded, nothing is inside the new drive, and a
 //!   flush of it that was begun after that has ended.
 //! - CP3. The array makes itself do without a drive that is copied only where it can, and while no other one is filled.
 //! - CP4. A new drive that fails or says nothing costs the array nothing.
-//! - CP5. Until the books name the new drive for good it holds nothing, and what is written is marked on the map: after a
-//!   crash the old one may be taken back by that map.
+//! - CP5. Until a committed generation names the new drive it holds nothing, and lacks what is written: after a
+//!   crash the old one may be taken back by what that lacks.
 //! - CP6. A drive that the array made itself do without is taken back if the new one does not come: nothing was wrong with it.
 
 mod exchange;
@@ -42,10 +42,10 @@ use crate::action::{Action, SubId};
 use crate::core::{Core, Enqueue, ForComing, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
-use crate::durable::ledger::NewMember;
-use crate::durable::membership::Why;
 use crate::event::ArrayEvent;
 use crate::journal::rules::Rule;
+use crate::meta::membership::Why;
+use crate::meta::own::NewMember;
 use crate::ops::refused::PAUSE;
 use crate::timers::first_of;
 use crate::{Array, Moved, Stop};
@@ -80,7 +80,7 @@ struct WantedBack {
 #[derive(Clone, Debug)]
 struct Copying {
     drive: DriveIdx,
-    /// What the books will say of the new drive, where books are kept.
+    /// What will be recorded of the new drive, where that is.
     new: Option<NewMember>,
     phase: Phase,
     /// Whether the drive was lost because the new one was to come, and for nothing else.
@@ -176,7 +176,7 @@ impl Array {
                 Some(other) => Err(NotReplaced::Copying { drive: other.drive }),
                 None if self.core.synced < self.core.layout.stripes() => Err(NotReplaced::Unsynced),
                 None if !drives.can_spare(only) => Err(NotReplaced::Needed),
-                None if !self.core.is_journaled || !self.core.missed.has_room() => {
+                None if !self.core.is_journaled || !self.core.meta.has_room() => {
                     Err(NotReplaced::Unmapped)
                 }
                 None => Ok(()),
@@ -185,7 +185,7 @@ impl Array {
     }
 
     /// A new drive, of which nothing is used, is given a copy of a drive that is there ([`Action::Coming`]), and then has
-    /// its place ([`Action::Seat`]). `new` is what the books say of it from then on, where books are kept.
+    /// its place ([`Action::Seat`]). `new` is what is recorded of it from then on, where that is.
     pub fn handle_copy(
         &mut self,
         now: Instant,
@@ -193,13 +193,13 @@ impl Array {
         new: Option<NewMember>,
     ) -> Result<(), NotReplaced> {
         self.may_copy(drive)?;
-        assert_eq!(self.ledger.is_some(), new.is_some(), "G: what the books say of drive {drive}");
-        if let Some(ledger) = &mut self.ledger {
-            ledger.open(&mut self.core); // The loss of the drive must be recorded in the end.
+        assert_eq!(self.store.is_some(), new.is_some(), "what is recorded of drive {drive}");
+        if let Some(store) = &mut self.store {
+            store.open(&mut self.core); // The loss of the drive must be recorded in the end.
         }
-        let key = self.core.missed.key(&self.core.layout, drive, 0);
-        self.core.copied = Some(Copied::new(key, self.keeps(Rule::CopyInside)));
-        let regions = key.regions;
+        let grid = self.core.meta.grid();
+        self.core.copied = Some(Copied::new(drive, grid, self.keeps(Rule::CopyInside)));
+        let regions = grid.regions;
         let copies = new.iter().flat_map(|new| new.own.copies());
         copies.for_each(|lba| wipe(&mut self.core, now, Extent::new(lba, Sectors::new(1))));
         self.copies.now = Some(Box::new(Copying {
@@ -314,7 +314,7 @@ impl Array {
         }
     }
 
-    /// What the books say of the loss of a drive. One that makes way for its copy has not failed, but should the array be
+    /// What is recorded of the loss of a drive. One that makes way for its copy has not failed, but should the array be
     /// cut off before the new one has the place, the old one is to be taken back by itself.
     pub(crate) fn recorded_why(&self, drive: DriveIdx, why: Why) -> Why {
         let copying = self.copies.now.as_deref().filter(|copying| copying.drive == drive);
@@ -397,9 +397,9 @@ impl Array {
 
     /// Moves a copy on.
     pub(crate) fn keep_copy(&mut self, now: Instant) -> Moved {
-        let missed = &self.core.missed;
+        let meta = &self.core.meta;
         let is_awaited = |back: &WantedBack| back.until.is_none_or(|until| now < until);
-        self.copies.wanted_back.retain(|back| is_awaited(back) && missed.has(back.drive));
+        self.copies.wanted_back.retain(|back| is_awaited(back) && meta.knows_lacks(back.drive));
         let Some(copying) = self.copies.now.as_deref() else { return Moved::No };
         if copying.phase == Phase::Seated {
             return self.end_seating();

@@ -1,16 +1,16 @@
 //! What comes into the place of a lost drive: a new one, of which nothing is used, or the very drive that was lost, which
-//! holds all but what is on its map.
+//! holds all but what it is known to lack.
 //!
 //! ```text
-//!   lost, and that is recorded --> another drive, empty ----> the books name it (MW4) --> it is filled
-//!                             +--> the drive itself, back --> under a new name -------> it is given what it has missed
+//!   lost, and that is recorded --> another drive, empty ----> it is named for good (MW4) --> it is filled
+//!                             +--> the drive itself, back --> its new seating is ---------> it is given what it lacks
 //! ```
 
 use levelhead_units::{DriveIdx, Instant};
 
-use crate::durable::ledger::NewMember;
-use crate::durable::quorum::is_very_drive;
-use crate::durable::superblock::{Own, Superblock};
+use crate::meta::assembly::{Word, may_return};
+use crate::meta::own::NewMember;
+use crate::meta::state::Holds;
 use crate::{Array, Op, Stop};
 
 /// Why a drive cannot come into a place.
@@ -50,8 +50,8 @@ pub enum NotReplaced {
 }
 
 impl Array {
-    /// The place of a lost drive has a new one, of which nothing is used: it is filled. `new` is what the books say of
-    /// it, where books are kept.
+    /// The place of a lost drive has a new one, of which nothing is used: it is filled. `new` is what is recorded of
+    /// it, where that is.
     pub fn handle_replaced(
         &mut self,
         now: Instant,
@@ -59,18 +59,15 @@ impl Array {
         new: Option<NewMember>,
     ) -> Result<(), NotReplaced> {
         self.may_replace(drive)?;
-        assert_eq!(self.ledger.is_some(), new.is_some(), "G: what the books say of drive {drive}");
-        if self.core.missed.end_when_named(drive) {
-            self.core.unnamed = self.core.unnamed.with(drive);
-        }
+        assert_eq!(self.store.is_some(), new.is_some(), "what is recorded of drive {drive}");
         self.forget_errors(drive);
-        self.take_place(drive, new);
+        self.take_place(drive, new, Holds::Nothing);
         self.move_on(now);
         Ok(())
     }
 
-    /// A lost drive is back, and none of its commands is inside it: it is given what it has missed. `new` is what the
-    /// books say of it from now on; its name is a new one, so that nothing counts that is on it but what its map says.
+    /// A lost drive is back, and none of its commands is inside it: it is given what it lacks. `new` is what is recorded of it
+    /// from now on, with the identity that it has; it is another seating, so that nothing from before counts.
     pub fn handle_returned(
         &mut self,
         now: Instant,
@@ -78,18 +75,14 @@ impl Array {
         new: Option<NewMember>,
     ) -> Result<(), NotReplaced> {
         self.may_return(drive)?;
-        assert_eq!(self.ledger.is_some(), new.is_some(), "G: what the books say of drive {drive}");
-        if !self.has_nothing_to_fill(drive) {
-            self.begin_return(drive);
-        }
-        self.take_place(drive, new);
+        assert_eq!(self.store.is_some(), new.is_some(), "what is recorded of drive {drive}");
+        self.take_place(drive, new, Holds::AllButWhatIsLacking);
         self.move_on(now);
         Ok(())
     }
 
-    /// The place of a lost drive has one that holds what is not on its map.
-    pub(crate) fn begin_return(&mut self, drive: DriveIdx) {
-        self.core.missed.begin_return(drive);
+    /// A drive holds what it does not lack from now on: it is named for good.
+    pub(crate) fn note_back(&mut self, drive: DriveIdx) {
         for (_, op) in self.ops.iter() {
             if let Op::Write(write) = op {
                 write.note_returned(&mut self.core, drive);
@@ -97,34 +90,24 @@ impl Array {
         }
     }
 
-    /// Whether a drive with this superblock is the very one that a place has lost, and it is known what it has missed.
-    pub fn knows(&self, drive: DriveIdx, word: &Superblock) -> bool {
-        let Some(ledger) = &self.ledger else { return false };
-        if self.has_nothing_to_fill(drive) {
-            return word.own.drive == drive && word.book.array == ledger.array();
+    /// Whether a drive that says this is the very one that a place has lost, and it is known what it lacks.
+    pub fn knows(&self, drive: DriveIdx, word: &Word) -> bool {
+        let (Some(member), Some(array)) = (self.members(), self.uuid()) else { return false };
+        let Word { superblock, metadata, .. } = word;
+        if superblock.own.drive != drive || superblock.array != array {
+            return false;
         }
-        let Some(last) = self.core.missed.lost_at(drive) else { return false };
-        let members = ledger.members();
-        word.own.drive == drive
-            && word.book.array == ledger.array()
-            && members.get(drive.as_usize()).is_some_and(|known| known.uuid == word.member())
-            && is_very_drive(&word.book, members, drive, last)
-    }
-
-    /// Whether data may be written: the books say that the array is in use, and which drives it does without.
-    pub fn is_open(&self) -> bool {
-        self.core.may_write
-    }
-
-    /// What a drive says of itself that is there, or was.
-    pub fn own(&self, drive: DriveIdx) -> Option<&Own> {
-        self.ledger.as_ref()?.own_of(drive)
+        let is_member =
+            member.get(drive.as_usize()).is_some_and(|known| known.id.uuid == superblock.member);
+        let is_very_drive =
+            metadata.as_deref().is_some_and(|known| may_return(known, member, drive, 0));
+        is_member && (self.has_nothing_to_fill(drive) || is_very_drive)
     }
 
     /// Whether a lost drive may be caught up now.
     pub fn may_return(&self, drive: DriveIdx) -> Result<(), NotReplaced> {
         self.may_replace(drive)?;
-        if !self.core.missed.kept().contains(drive) && !self.has_nothing_to_fill(drive) {
+        if !self.core.meta.knows_lacks_for_good(drive) && !self.has_nothing_to_fill(drive) {
             return Err(NotReplaced::NoMap);
         }
         self.may_be_used_again(drive)
@@ -138,22 +121,22 @@ impl Array {
         if is_busy { Err(NotReplaced::Busy) } else { Ok(()) }
     }
 
-    /// What is in the place of a lost drive is filled from now on, and is part of the array's books.
-    pub(crate) fn take_place(&mut self, drive: DriveIdx, new: Option<NewMember>) {
+    /// What is in the place of a lost drive is filled from now on, and is a member of the array.
+    pub(crate) fn take_place(&mut self, drive: DriveIdx, new: Option<NewMember>, holds: Holds) {
         assert_ne!(self.rebuild_drive(), Some(drive), "RB6: it was filled before");
         self.end_wanting_back(drive);
         self.core.orphan(drive);
         self.core.drives.begin_filling(drive);
         self.core.valid[drive.as_usize()] = 0;
+        match (&mut self.store, new) {
+            (Some(store), Some(new)) => store.begin_filling(&mut self.core, drive, new, holds),
+            _ => {
+                let uuid = self.core.meta.id(drive).uuid;
+                self.core.meta.seat(drive, uuid, holds);
+            }
+        }
         if let Some(journal) = &mut self.journal {
-            journal.begin_filling(drive, new.as_ref().map(|new| new.uuid));
-        }
-        if let Some(new) = &new {
-            self.list_copies.replace(drive, new.uuid, &new.own);
-        }
-        if let (Some(ledger), Some(new)) = (&mut self.ledger, new) {
-            self.map_copies.renew(drive, &new.own, new.uuid);
-            ledger.begin_filling(&mut self.core, drive, new);
+            journal.begin_filling(drive, self.core.meta.id(drive));
         }
     }
 

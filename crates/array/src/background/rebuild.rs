@@ -21,11 +21,11 @@
 //! - RB3. A sector that nothing gives never costs another drive, and is not made up: it is one damaged sector, and the
 //!   rebuild goes on. Where drives have no place for the list of damaged sectors the front stays before it, and its step
 //!   is tried again, until it can be had or is written.
-//! - RB4. A drive that is back holds what is not on its map: the front passes that without a step.
+//! - RB4. A drive that is back holds what it is not known to lack: the front passes that without a step.
 //! - RB6. A new drive comes into a place only after the rebuild has let go of the one before it: nothing that was copied to that
 //!   one counts for the new one.
 //! - RB5. A drive that is full counts when all is over that the journal has on fewer rings than it takes from then on, and every
-//!   ring says so, its own included; when it has the list of damaged sectors and all maps; and when the books say so for good.
+//!   ring says so, its own included; when it has the newest metadata; and when that is committed which says so.
 //!   What a drive that is needed does not store of these is on enough others. Were its own ring empty, the others might be
 //!   fewer than faults are survived from then on: a recovery that cannot read their last record would put older contents
 //!   onto the drive than it was filled with.
@@ -41,11 +41,11 @@ use crate::action::{Segments, SubId};
 use crate::core::{Core, Enqueue, OpId, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
-use crate::durable::ledger::Ledger;
-use crate::durable::wishes::RebuildWish;
 use crate::event::ArrayEvent;
 use crate::journal::Journal;
 use crate::journal::rules::Rule;
+use crate::meta::store::Store;
+use crate::meta::wishes::RebuildWish;
 use crate::ops::fill::{Haste, Span};
 use crate::ops::locks::Access;
 use crate::timers::first_of;
@@ -104,7 +104,7 @@ pub(crate) struct Rebuild {
     before: u64,
     marked_at: Instant,
     marking: Option<Marking>,
-    /// Whether the drive holds everything for good, and the books are told so.
+    /// Whether the drive holds everything, durably, and the metadata is to say so.
     is_full: bool,
     /// When a client asked for something last.
     asked_last: Option<Instant>,
@@ -199,7 +199,7 @@ impl Array {
 
     fn progress(&self, drive: DriveIdx, mark: u64) -> RebuildProgress {
         let front = self.core.valid[drive.as_usize()];
-        let regions = self.core.missed.regions_left(drive, front);
+        let regions = self.core.meta.regions_left(drive, front);
         let is_copied = self.rebuild.copied.contains(drive);
         let stripes = self.core.layout.stripes();
         RebuildProgress { drive, front, mark, stripes, regions, is_copied }
@@ -229,7 +229,7 @@ impl Array {
 
     /// Whether this drive is back, and is being given what it has missed.
     pub fn is_catching_up(&self, drive: DriveIdx) -> bool {
-        self.is_filling(drive) && self.core.missed.returning().contains(drive)
+        self.core.meta.is_back(drive)
     }
 
     /// Whether this drive is being filled.
@@ -237,7 +237,7 @@ impl Array {
         self.core.drives.filling().contains(drive)
     }
 
-    /// Whether a rebuild goes on that was under way when the array ended, so that the books are opened for it. They are
+    /// Whether a rebuild goes on that was under way when the array ended, so that the array is opened for it. It is
     /// not where drives are away: those would be recorded as missing, and may still come back.
     pub(crate) fn opens_for_rebuild(&self) -> bool {
         let is_ending = self.stop != Stop::No || self.give_up_at.is_some();
@@ -272,7 +272,7 @@ impl Array {
         let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
         let is_ending = self.stop != Stop::No || self.give_up_at.is_some();
         let rebuild = &self.rebuild;
-        rebuild.drive.is_some_and(|drive| !self.core.unnamed.contains(drive))
+        rebuild.drive.is_some_and(|drive| self.core.meta.is_named(drive))
             && self.core.may_write
             && is_ready
             && !is_ending
@@ -392,12 +392,12 @@ impl Array {
         if self.has_nothing_to_fill(drive) {
             return Span { drive, first: stripes, end: stripes };
         }
-        let (missed, most) = (&self.core.missed, self.rebuild.budget.stripes(&self.core.layout));
-        if !missed.returning().contains(drive) {
+        let (meta, most) = (&self.core.meta, self.rebuild.budget.stripes(&self.core.layout));
+        if !meta.is_back(drive) {
             return Span { drive, first: next, end: stripes.min(next + most) };
         }
-        let first = missed.next(drive, next).unwrap_or(stripes);
-        let run = missed.end_of_run(drive, first).unwrap_or(stripes);
+        let first = meta.next_lacking(drive, next).unwrap_or(stripes);
+        let run = meta.end_of_lacking(drive, first).unwrap_or(stripes);
         Span { drive, first, end: stripes.min(run).min(first + most) }
     }
 
@@ -472,7 +472,7 @@ impl Array {
         let stripes = self.core.layout.stripes();
         let is_through = self.rebuild.steps.is_empty() && self.rebuild.next == stripes;
         if let Some(drive) = self.rebuild.drive.filter(|_| is_through)
-            && (self.core.missed.returning().contains(drive) || self.has_nothing_to_fill(drive))
+            && (self.core.meta.is_back(drive) || self.has_nothing_to_fill(drive))
             && self.core.valid[drive.as_usize()] < stripes
         {
             self.core.valid[drive.as_usize()] = stripes;
@@ -489,7 +489,7 @@ impl Array {
             return Moved::No;
         }
         if self.rebuild.is_full {
-            if !self.core.present_for_good.contains(drive) {
+            if !self.core.meta.is_present_for_good(drive) {
                 return Moved::No;
             }
             self.end_rebuild(now, drive);
@@ -511,7 +511,7 @@ impl Array {
         let is_over = |known: &mut Journal| known.says_over(core, now, committed + 1);
         let is_over = self.journal.as_mut().is_none_or(is_over) || !self.keeps(Rule::FillOver);
         let is_last = to == self.core.layout.stripes();
-        if flush.is_some() || !is_over || !self.core.damaged.is_safe() {
+        if flush.is_some() || !is_over || !self.core.meta.is_settled() {
             return Moved::No;
         }
         if is_last && !self.core.nearly_present.contains(drive) {
@@ -527,16 +527,14 @@ impl Array {
         }
         (self.rebuild.marking, self.rebuild.marked_at) = (None, now);
         self.rebuild.mark = to;
-        match &mut self.ledger {
+        match &mut self.store {
             None if is_last => self.end_rebuild(now, drive),
             None => {}
-            Some(ledger) if is_last => {
+            Some(store) if is_last => {
                 self.rebuild.is_full = true;
-                let only = DriveSet::EMPTY.with(drive);
-                self.core.present_for_good = self.core.present_for_good.without(only);
-                ledger.end_filling(drive);
+                store.end_filling(&mut self.core, drive);
             }
-            Some(ledger) => ledger.note_filled(drive, to),
+            Some(store) => store.note_filled(&mut self.core, drive, to),
         }
         Moved::Yes
     }
@@ -547,12 +545,8 @@ impl Array {
         let is_over = |known: &mut Journal| known.says_over(core, now, before);
         let is_over = self.journal.as_mut().is_none_or(is_over);
         let counted = self.core.counted();
-        // Its name is on the drive, and it is said that it is being filled.
-        let is_named = self.ledger.as_ref().is_none_or(Ledger::is_settled);
-        is_over
-            && is_named
-            && self.list_copies.is_on(counted, &self.core)
-            && self.map_copies.is_on(counted, &mut self.core)
+        let has_metadata = |store: &Store| store.is_settled_on(&self.core, counted);
+        is_over && self.store.as_ref().is_none_or(has_metadata)
     }
 
     /// Begins to move the mark to the front, if it is time for that.
@@ -564,7 +558,7 @@ impl Array {
         let is_late =
             front > self.rebuild.mark && self.rebuild.marked_at + self.rebuild.budget.mark <= now;
         // Of a drive that is back little is copied on the way.
-        let is_much = ahead >= MARK_BYTES && !self.core.missed.returning().contains(drive);
+        let is_much = ahead >= MARK_BYTES && !self.core.meta.is_back(drive);
         if self.stop == Stop::No && (front == stripes || is_late || is_much) {
             let flush = self.keeps(Rule::FillFlush).then(|| flush(&mut self.core, now, drive));
             let committed = self.journal.as_ref().map_or(0, |journal| journal.next() - 1);
@@ -572,13 +566,13 @@ impl Array {
         }
     }
 
-    /// The drive holds everything, and counts from now on: the books say so for good.
+    /// The drive holds everything, and counts from now on: a committed generation says so.
     fn end_rebuild(&mut self, now: Instant, drive: DriveIdx) {
         self.core.drives.end_filling(now, drive);
         self.core.valid[drive.as_usize()] = u64::MAX;
         let only = DriveSet::EMPTY.with(drive);
         self.core.nearly_present = self.core.nearly_present.without(only);
-        self.core.missed.drop_map(drive);
+        self.core.meta.set_present(drive);
         if let Some(journal) = &mut self.journal {
             journal.note_counted(now);
         }

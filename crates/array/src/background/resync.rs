@@ -94,9 +94,9 @@ impl Array {
     fn note_synced(&mut self, now: Instant, end: u64) {
         self.core.synced = end;
         if end == self.core.layout.stripes()
-            && let Some(ledger) = &mut self.ledger
+            && let Some(store) = &mut self.store
         {
-            ledger.handle_synced(&mut self.core, now);
+            store.handle_synced(&mut self.core, now);
         }
         self.resync = Resync::Idle;
     }

@@ -13,7 +13,7 @@
 //! Findings that adjoin are one event ([`Runs`]). Each run is told when nothing beside it can be found any more: the next scan has
 //! found nothing, or no scan is to come.
 //!
-//! How far it is goes into the books now and then, so that it goes on from there after a restart.
+//! How far it is goes into the metadata now and then, so that it goes on from there after a restart.
 
 use std::collections::BTreeSet;
 
@@ -26,10 +26,10 @@ use crate::background::progress::{
 use crate::background::runs::Runs;
 use crate::core::{OpId, Sub};
 use crate::drives::read_errors::ReadErrors;
-use crate::durable::membership::Why;
-use crate::durable::wishes::{GoesOn, ScrubMark};
 use crate::event::ArrayEvent;
 use crate::journal::Journal;
+use crate::meta::membership::Why;
+use crate::meta::wishes::{GoesOn, ScrubMark};
 use crate::ops::check::{Checked, Finding, Scope};
 use crate::shape::{Cell, Row};
 use crate::{Array, Moved, Op, Start, Stop};
@@ -270,8 +270,8 @@ impl Array {
             let ScrubProgress { to, stripes, found, .. } = progress;
             let is_right = to == stripes && found.unrepaired == 0 && found.unlocated == 0;
             let may_write = !self.core.has_failed() && self.stop == Stop::No;
-            if let (true, true, Some(ledger)) = (is_right, may_write, &mut self.ledger) {
-                ledger.note_scrubbed(&mut self.core);
+            if let (true, true, Some(store)) = (is_right, may_write, &mut self.store) {
+                store.note_scrubbed(&mut self.core);
             }
             self.note_wishes();
             return Moved::No;

@@ -5,8 +5,8 @@ use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
 use super::progress::{CopyEnd, CopyProgress};
-use crate::durable::membership::Why;
 use crate::journal::rules::Rules;
+use crate::meta::membership::Why;
 use crate::{
     Action, Area, Array, ArrayEvent, Content, Event, HostOrder, JournalSettings, Left, Policy,
     Settings, SubId,
@@ -41,7 +41,7 @@ impl Bench {
             content: Content::Carried,
             synced: u64::MAX,
             lost: DriveSet::EMPTY,
-            books: None,
+            recorded: None,
             patience: None,
             background: None,
             verify: None,

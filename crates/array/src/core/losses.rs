@@ -4,20 +4,16 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Sectors};
 
 use super::{Core, Sub};
 use crate::action::Action;
-use crate::durable::maps::Loss;
+use crate::meta::membership::Membership;
+use crate::meta::state::Lacks;
 use crate::shape::Cell;
 
 impl Core {
-    /// Whether the list of damaged sectors outlasts the array, or nothing does.
-    pub(crate) fn keeps_list(&self) -> bool {
-        self.keeps_no_books || self.damaged.summary().is_kept
-    }
-
     /// A sector goes onto the list of damaged sectors. Nothing of it waits to be read back any more: what is redundant may
     /// have been written before it counted what is nowhere as zeroes.
     pub(crate) fn list_damaged(&mut self, Cell { drive, lba }: Cell) {
         let extent = Extent::new(lba, Sectors::new(1));
-        let event = self.damaged.add(drive, extent);
+        let event = self.meta.damage(drive, extent);
         self.actions.extend(event.map(Action::Event));
         self.verify.records.give_up(drive, extent);
         self.release_checked();
@@ -25,34 +21,42 @@ impl Core {
 
     /// Whether a drive holds what was written to its part of a stripe.
     pub(crate) fn holds(&self, drive: DriveIdx, stripe: u64) -> bool {
-        stripe < self.valid[drive.as_usize()] || self.missed.spares(drive, stripe)
+        stripe < self.valid[drive.as_usize()] || self.meta.spares(drive, stripe)
     }
 
-    /// A drive is lost. What it misses from now on is marked, where a journal says what was under way.
-    pub(crate) fn begin_missed(&mut self, drive: DriveIdx, loss: Loss) {
-        let has_data = self.layout.spec().data_drives().contains(drive);
-        if !self.is_journaled || !has_data {
+    /// A drive is lost, or was not there when the array was opened. What it lacks from now on is known where a journal says
+    /// what was under way. One that was done without already goes on lacking what it did.
+    pub(crate) fn lose_member(&mut self, drive: DriveIdx, membership: Membership) {
+        let member = &self.meta.members()[drive.as_usize()];
+        let is_new = member.is_present() || member.is_filling();
+        if !is_new && membership == Membership::Missing {
             return;
         }
-        self.missed.begin(&self.layout, drive, loss);
+        let has_data = self.layout.spec().data_drives().contains(drive);
+        let is_known = self.is_journaled && has_data;
+        let lacks = if is_known { Lacks::Known } else { Lacks::Unknown };
+        self.meta.lose(drive, membership, lacks);
+        if !is_new || !is_known {
+            return;
+        }
         // Redundancy that was made valid may not be safe on the drive. Copies of a mirror may differ where they were not
         // made alike, and are made alike without it.
         let stripes = self.layout.stripes();
         let first = self.synced_for_good.min(stripes);
         let is_mirror = self.layout.spec().is_mirror();
         let end = if is_mirror { stripes } else { self.synced.max(first) };
-        self.missed.mark_all(drive, first..end);
+        self.meta.miss_all(drive, first..end);
         // What was not read back may not be there, or not in the copy that was made of it.
         let unchecked: Vec<Extent> = self.verify.records.extents(drive).collect();
         for extent in unchecked {
             let stripe = |lba| self.layout.symbol(Cell { drive, lba }).0.stripe;
             let last = extent.lba + (extent.sectors - Sectors::new(1));
-            self.missed.mark_all(drive, stripe(extent.lba)..stripe(last) + 1);
+            self.meta.miss_all(drive, stripe(extent.lba)..stripe(last) + 1);
         }
         self.note_not_copied(drive);
     }
 
-    /// A drive is lost that another one was given a copy of: what that one does not hold is on the map.
+    /// A drive is lost that another one was given a copy of: what that one does not hold, this one lacks.
     fn note_not_copied(&mut self, drive: DriveIdx) {
         let Some(copied) = self.copied.as_mut().filter(|copied| copied.drive == drive) else {
             return;
@@ -64,18 +68,13 @@ impl Core {
         }
         let behind: Vec<u64> = copied.behind().collect();
         for region in behind {
-            self.missed.mark_all(drive, copied.stripes(&self.layout, region));
+            self.meta.miss_all(drive, copied.stripes(&self.layout, region));
         }
     }
 
     /// The drives that count: those that are there, and one that is about to.
     pub(crate) fn counted(&self) -> DriveSet {
         self.drives.present().or(self.nearly_present).and(self.layout.spec().ring_drives())
-    }
-
-    /// All others.
-    pub(crate) fn uncounted_or_away(&self) -> DriveSet {
-        self.drives.lost().without(self.nearly_present)
     }
 
     /// The drives that are there and whose rings do not count.

@@ -9,14 +9,12 @@ pub(crate) enum Purpose {
     Op(OpId),
     /// It shows how fast a drive is that no operation reads.
     Probe,
-    /// It keeps the array's books; its address is the drive's own.
-    Ledger,
+    /// It writes or reads back a superblock or the metadata, or flushes a drive for that; its address is the drive's own.
+    Meta,
     /// It writes or reads a ring of the journal; its address is the drive's own.
     Ring,
     /// It brings what the journal holds to its place.
     Place,
-    /// It writes or reads back the list of damaged sectors, or the maps; its address is the drive's own.
-    List,
     /// It makes safe what was copied to a drive that is being filled.
     Fill,
     /// It reads what another drive is given a copy of.
@@ -34,13 +32,7 @@ impl Purpose {
     pub(crate) fn is_awaited(self, waits: impl Fn(&OpId) -> bool) -> bool {
         match self {
             Self::Op(op) | Self::Recall(op) => waits(&op),
-            Self::Ledger
-            | Self::Ring
-            | Self::Place
-            | Self::List
-            | Self::Fill
-            | Self::Copy
-            | Self::Verify => true,
+            Self::Meta | Self::Ring | Self::Place | Self::Fill | Self::Copy | Self::Verify => true,
             Self::Probe | Self::Abandoned => false,
         }
     }

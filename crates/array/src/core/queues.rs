@@ -18,7 +18,7 @@ use crate::verify::state::{Sent, Verify};
 const PROBE_SIZE: Sectors = Sectors::new(2);
 
 impl Core {
-    /// Whether the ledger waits for a drive, or an operation for which `waits` returns true.
+    /// Whether the metadata waits for a drive, or an operation for which `waits` returns true.
     pub(crate) fn is_waited_for(&self, drive: DriveIdx, waits: impl Fn(&OpId) -> bool) -> bool {
         self.subs.values().any(|sub| sub.drive == drive && sub.purpose.costs_the_drive(&waits))
     }
@@ -59,10 +59,9 @@ impl Core {
         });
         writes.filter_map(|sub| match sub.purpose {
             Purpose::Op(op) => Some((op, sub.enqueued)),
-            Purpose::Ledger
+            Purpose::Meta
             | Purpose::Ring
             | Purpose::Place
-            | Purpose::List
             | Purpose::Fill
             | Purpose::Copy
             | Purpose::Verify
@@ -114,9 +113,9 @@ impl Core {
     /// Puts a command into a drive's queue.
     pub(crate) fn enqueue(&mut self, now: Instant, what: Enqueue) -> SubId {
         let Enqueue { purpose, drive, command, segments, origin, end, fate, since } = what;
-        // A list is written again where it was not stored, also while the array is about to end.
-        let is_books = matches!(purpose, Purpose::Ledger | Purpose::List);
-        assert!(self.may_write || is_books || !command.is_write(), "G1: {command:?}");
+        // Metadata is written again where it was not stored, also while the array is about to end.
+        let is_meta = purpose == Purpose::Meta;
+        assert!(self.may_write || is_meta || !command.is_write(), "G1: {command:?}");
         if since.is_some() {
             self.verify.note_asked(drive);
         }
@@ -341,9 +340,7 @@ impl Core {
             self.verify.note_written(now, drive);
             self.keep_written(drive, extent, &sent);
         }
-        if state.command == Command::Flush
-            || matches!(state.purpose, Purpose::Ledger | Purpose::List)
-        {
+        if state.command == Command::Flush || state.purpose == Purpose::Meta {
             return state;
         }
         let read = ended_read(&state, outcome);
@@ -374,10 +371,9 @@ impl Core {
     pub(crate) fn give_up_inside(&mut self, drive: DriveIdx) -> Vec<(SubId, Sub)> {
         let waited = |purpose| match purpose {
             Purpose::Op(_)
-            | Purpose::Ledger
+            | Purpose::Meta
             | Purpose::Ring
             | Purpose::Place
-            | Purpose::List
             | Purpose::Fill
             | Purpose::Copy
             | Purpose::Verify

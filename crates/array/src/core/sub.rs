@@ -77,11 +77,7 @@ impl Sub {
     /// write is ever abandoned.
     pub(super) fn writes_places(&self) -> Option<Extent> {
         match self.purpose {
-            Purpose::Ledger
-            | Purpose::Ring
-            | Purpose::List
-            | Purpose::Recall(_)
-            | Purpose::Abandoned => None,
+            Purpose::Meta | Purpose::Ring | Purpose::Recall(_) | Purpose::Abandoned => None,
             Purpose::Op(_)
             | Purpose::Place
             | Purpose::Fill
@@ -121,9 +117,7 @@ pub(super) fn submit(area: &Area, sub: SubId, state: &Sub) -> Submit {
 /// A command as its drive gets it.
 fn on_drive(area: &Area, sub: &Sub) -> Command {
     match (sub.purpose, sub.command.extent()) {
-        (Purpose::Ledger | Purpose::Ring | Purpose::List | Purpose::Recall(_), _) | (_, None) => {
-            sub.command
-        }
+        (Purpose::Meta | Purpose::Ring | Purpose::Recall(_), _) | (_, None) => sub.command,
         (
             Purpose::Op(_)
             | Purpose::Place
@@ -143,10 +137,9 @@ pub(super) fn ended_read(sub: &Sub, outcome: &Outcome) -> Option<EndedRead> {
     let reader = match sub.purpose {
         Purpose::Probe | Purpose::Abandoned | Purpose::Verify => Reader::None,
         Purpose::Op(_)
-        | Purpose::Ledger
+        | Purpose::Meta
         | Purpose::Ring
         | Purpose::Place
-        | Purpose::List
         | Purpose::Fill
         | Purpose::Copy
         | Purpose::Recall(_) => Reader::Operation,

@@ -141,7 +141,7 @@ impl Drive {
 
 /// Whether the place of a lost drive has one that is being filled.
 fn is_filled(settings: &Settings, drive: DriveIdx) -> bool {
-    settings.books.as_ref().is_some_and(|books| books.filled_to(drive).is_some())
+    settings.recorded.as_ref().is_some_and(|known| known.filled_to(drive).is_some())
 }
 
 impl Drives {

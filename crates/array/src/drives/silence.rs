@@ -11,7 +11,7 @@
 //!
 //! # Invariants
 //!
-//! - S1. A drive is lost for its silence only if a write, a flush or the ledger waits for it, and the layout
+//! - S1. A drive is lost for its silence only if a write, a flush or the metadata waits for it, and the layout
 //!   survives the loss of every silent drive that shares a stripe with it. If more drives are silent than that,
 //!   losing some of them would help no request.
 //! - S2. Where it cannot be lost, the requests that wait for it are answered with a failure: no client waits longer

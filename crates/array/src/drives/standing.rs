@@ -1,5 +1,5 @@
 //! How the array stands with each of its drives while it runs. It is decided here and nowhere else; what has
-//! been recorded of a drive is its [`Membership`](crate::durable::membership::Membership).
+//! been recorded of a drive is its [`Membership`](crate::meta::membership::Membership).
 //!
 //! ```text
 //!                 found slow, and the layout can spare it

@@ -163,9 +163,9 @@ impl Journal {
         };
         let room = RecordRoom { sectors: self.record_max, is_shared: self.is_apart() };
         let parts = split(words.into_iter().map(whole).collect(), room);
-        let (op, since, missed, gone) = (intent.op, intent.since, intent.missed, intent.gone);
+        let (op, since, recorded, gone) = (intent.op, intent.since, intent.recorded, intent.gone);
         let part = |part| Transaction {
-            missed,
+            recorded,
             gone,
             instead_of: Some(id),
             ..Transaction::new(op, since, Manner::Payload, part)
@@ -197,23 +197,25 @@ mod tests {
 
     use super::*;
     use crate::journal::transaction::tests::{cell, payload};
+    use crate::meta::membership::Generation;
     use crate::settings::Settings;
 
     /// J9: what drives miss of the intent they miss of these.
     #[test]
-    fn what_stands_for_an_intent_waits_for_the_same_maps_and_does_without_the_same_drives() {
+    fn what_stands_for_an_intent_waits_for_the_same_generation_and_does_without_the_same_drives() {
         let settings = Settings::of_test("raid5:3+1,chunk=4KiB".parse().unwrap());
         let core = Core::new(&settings, Streams::new(1));
         let mut journal = Journal::new(&settings).unwrap();
         let gone = DriveSet::EMPTY.with(DriveIdx::new(3));
         let plain = payload(&[cell(0, 0), cell(1, 0), cell(2, 0), cell(0, 1)], &[]);
-        let intent = Transaction { missed: 9, gone, manner: Manner::Intent, ..plain };
+        let recorded = Generation(9);
+        let intent = Transaction { recorded, gone, manner: Manner::Intent, ..plain };
         journal.open.insert(4, intent);
         let parts = journal.parts(&core, 4);
         let cells: Vec<usize> = parts.iter().map(|part| part.cells.len()).collect();
         assert_eq!(cells, [4]);
-        let Transaction { missed, gone: without, instead_of, manner, .. } = parts[0];
-        assert_eq!((missed, without, instead_of), (9, gone, Some(4)));
+        let Transaction { recorded, gone: without, instead_of, manner, .. } = parts[0];
+        assert_eq!((recorded, without, instead_of), (Generation(9), gone, Some(4)));
         assert_eq!(manner, Manner::Payload);
     }
 }

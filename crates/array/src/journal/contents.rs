@@ -3,6 +3,7 @@
 use levelhead_block::{Durability, Place};
 use levelhead_units::Instant;
 
+use crate::meta::membership::Generation;
 use crate::ops::id::OpId;
 use crate::shape::{Cell, Row};
 
@@ -37,8 +38,8 @@ pub(crate) struct Contents {
     pub(crate) op: OpId,
     /// Since when a client waits for it.
     pub(crate) since: Instant,
-    /// The change of the maps that says what drives miss of it, 0 if that is safe.
-    pub(crate) missed: u64,
+    /// The generation that says what drives miss of it, none if that is committed.
+    pub(crate) recorded: Generation,
     /// In the order of the codewords.
     pub(crate) codewords: Vec<Changed>,
 }

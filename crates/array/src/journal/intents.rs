@@ -247,7 +247,7 @@ impl Journal {
             let drives: DriveSet = transaction.at_risk.keys().copied().collect();
             if done.durability == Durability::Durable {
                 take_off_list(core, transaction);
-                transaction.listed = core.damaged.due();
+                transaction.recorded = transaction.recorded.max(core.meta.due());
             }
             self.intents.not_in_place -= transaction.cells.len();
             let sectors = transaction.cells.len() / drives.iter().count().max(1);

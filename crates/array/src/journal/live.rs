@@ -1,6 +1,6 @@
 //! Which records may still be found after a crash: what is said of sectors that they name must not be older than they are.
 //!
-//! A record that is found is newer than all that the books say, as far as a recovery can tell. So what puts sectors onto the
+//! A record that is found is newer than all that the metadata says, as far as a recovery can tell. So what puts sectors onto the
 //! list of damaged ones while it holds their stripes waits until every ring says for good that all records from before are over.
 
 use std::collections::BTreeMap;

@@ -34,7 +34,7 @@
 //!   read costs nothing.
 //! - J8. The record of a participant that hinders may lie on enough other rings. Its own keeps the space, for a recovery.
 //!   Its places are written when it comes to them.
-//! - J9. A transaction is over when what drives miss of it that are not there is on their maps for good, where they have one.
+//! - J9. A transaction is over when the metadata says what drives lack of it, where that is to be known, and that is committed.
 //! - J10. A transaction is over when what it gave is off the list of damaged sectors for good. Its records name all of that, also
 //!   what no drive takes: redundancy counts it, and not zeroes any more.
 //! - J11. The record of a participant waits for a ring once at most, for whichever reasons it goes there. So what is withdrawn
@@ -83,7 +83,8 @@ use self::transaction::{Manner, RecordRoom, Transaction, split};
 use self::unplaced::Version;
 use crate::action::SubId;
 use crate::core::{Core, OpId};
-use crate::durable::superblock::Uuid;
+use crate::meta::membership::{Generation, MemberId};
+use crate::meta::superblock::Uuid;
 use crate::ops::write::Logged;
 use crate::settings::{Left, Settings};
 use crate::shape::{Cell, Spec};
@@ -184,10 +185,14 @@ impl Journal {
         let Some(known) = &settings.journal else { return None };
         let (drives, with_ring) = (settings.spec.members(), settings.spec.ring_drives());
         let ring = |at: usize| {
-            let name = match &settings.books {
-                None => RingName { array: Uuid::default(), member: Uuid([at as u8; 16]) },
-                Some(books) => {
-                    RingName { array: books.book.array, member: books.book.members[at].uuid }
+            let name = match &settings.recorded {
+                None => {
+                    let member = MemberId::new(Uuid([at as u8; 16]));
+                    RingName { array: Uuid::default(), member }
+                }
+                Some(known) => {
+                    let metadata = &known.metadata;
+                    RingName { array: metadata.array, member: metadata.members[at].id }
                 }
             };
             let drive = DriveIdx::from_usize(at);
@@ -230,7 +235,7 @@ impl Journal {
 
     /// An operation wants this to be written. It is told when all of it is committed.
     pub(crate) fn begin(&mut self, wanted: Contents) {
-        let Contents { op, since, missed, codewords } = wanted;
+        let Contents { op, since, recorded, codewords } = wanted;
         let whole = codewords.iter().filter(|changed| changed.coverage == Coverage::All).count();
         let may_announce = self.intents.begin(whole);
         let (all, parts) = codewords
@@ -240,7 +245,7 @@ impl Journal {
         for (manner, codewords) in [(Manner::Payload, parts), (Manner::Intent, all)] {
             let room = RecordRoom { sectors: self.record_max, is_shared: self.is_apart() };
             let transactions = split(codewords, room).into_iter();
-            let new = |all| Transaction { missed, ..Transaction::new(op, since, manner, all) };
+            let new = |all| Transaction { recorded, ..Transaction::new(op, since, manner, all) };
             self.waiting.extend(transactions.map(new));
         }
         let left = self.waiting.len() - before;
@@ -414,7 +419,7 @@ impl Journal {
         let op = transaction.op;
         let away = core.drives.away();
         if transaction.manner == Manner::Payload && take_off_list(core, transaction) {
-            transaction.listed = core.damaged.due();
+            transaction.recorded = transaction.recorded.max(core.meta.due());
         }
         // What was committed after it may be marked now.
         self.unmarked_since = self.unmarked_since.or(Some(now));
@@ -456,9 +461,9 @@ impl Journal {
         let transaction = &self.open[&id];
         let settled = self.settled.or(transaction.gone);
         let is_safe = transaction.at_risk.keys().all(|&drive| settled.contains(drive));
-        let is_marked = core.missed.is_safe(transaction.missed) || !self.rules.keep(Rule::Missed);
-        let is_said = core.damaged.says(transaction.listed) || !self.rules.keep(Rule::Unlisted);
-        let may_end = is_safe && is_marked && is_said;
+        let is_recorded =
+            core.meta.is_committed(transaction.recorded) || !self.rules.keep(Rule::Recorded);
+        let may_end = is_safe && is_recorded;
         if transaction.is_committed && may_end && transaction.unplaced == 0 {
             self.open.remove(&id);
             core.intents_at_risk.end(id);
@@ -467,28 +472,27 @@ impl Journal {
 
     /// A drive is lost: it misses what it was to get, or has got and may not have stored (J9).
     fn note_missed(&mut self, core: &mut Core, drive: DriveIdx) {
-        if !core.missed.has(drive) {
+        if !core.meta.knows_lacks(drive) {
             return;
         }
-        let Core { missed, layout, to_journal, .. } = core;
-        let mut mark = |cell: Cell| missed.mark(drive, layout.symbol(cell).0.stripe);
+        let Core { meta, layout, to_journal, .. } = core;
+        let mut miss = |cell: Cell| meta.miss(drive, layout.symbol(cell).0.stripe);
         for transaction in self.open.values_mut().chain(&mut self.waiting) {
             let cells = transaction.cells.iter().map(|stored| stored.cell);
-            let own = cells.filter(|cell| cell.drive == drive).map(&mut mark);
-            transaction.missed = own.fold(transaction.missed, u64::max);
+            let own = cells.filter(|cell| cell.drive == drive).map(&mut miss);
+            transaction.recorded = own.fold(transaction.recorded, Generation::max);
         }
         for contents in to_journal {
             let cells = contents.codewords.iter().flat_map(|changed| &changed.cells);
             let own = cells.map(|stored| stored.cell).filter(|cell| cell.drive == drive);
-            contents.missed = own.map(&mut mark).fold(contents.missed, u64::max);
+            contents.recorded = own.map(&mut miss).fold(contents.recorded, Generation::max);
         }
     }
 
-    /// Some changes of the maps, or of the list of damaged sectors, have become safe.
-    pub(crate) fn note_books_safe(&mut self, core: &mut Core) {
-        let waits = |(_, transaction): &(&u64, &Transaction)| {
-            transaction.missed > 0 || transaction.listed > 0
-        };
+    /// A generation of the metadata is committed.
+    pub(crate) fn note_metadata_committed(&mut self, core: &mut Core) {
+        let waits =
+            |(_, transaction): &(&u64, &Transaction)| transaction.recorded > Generation::NONE;
         let ids: Vec<u64> = self.open.iter().filter(waits).map(|(&id, _)| id).collect();
         for id in ids {
             self.end_if_over(core, id);
@@ -511,11 +515,11 @@ impl Journal {
     }
 
     /// The place of a lost drive, whose loss is recorded, has a new one. What is under way has nothing to do with it.
-    pub(crate) fn begin_filling(&mut self, drive: DriveIdx, member: Option<Uuid>) {
+    pub(crate) fn begin_filling(&mut self, drive: DriveIdx, member: MemberId) {
         assert!(self.is_ready(), "X3: the journal is not ready");
         let at = drive.as_usize();
-        let RingName { array, member: old } = self.rings[at].name;
-        self.rings[at].renew(RingName { array, member: member.unwrap_or(old) });
+        let RingName { array, .. } = self.rings[at].name;
+        self.rings[at].renew(RingName { array, member });
         self.placers[at].handle_lost();
         self.paces.forget(drive);
         self.settled = self.settled.without(DriveSet::EMPTY.with(drive));
@@ -651,8 +655,8 @@ mod tests;
 
 /// Takes what a transaction has given off the list of damaged sectors; returns whether some of it was there (J10).
 fn take_off_list(core: &mut Core, transaction: &Transaction) -> bool {
-    if core.damaged.list().is_empty() {
+    if core.meta.damaged().is_empty() {
         return false;
     }
-    core.damaged.take_off(transaction.all().into_iter().map(|stored| stored.cell))
+    core.meta.undamage(transaction.all().into_iter().map(|stored| stored.cell))
 }

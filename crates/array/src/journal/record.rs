@@ -15,14 +15,15 @@ use std::fmt;
 use levelhead_block::SectorSet;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, SECTOR_SIZE, Sectors};
 
-use crate::durable::superblock::Uuid;
 use crate::fields::{array_at, u16_at, u32_at, u64_at};
+use crate::meta::membership::MemberId;
+use crate::meta::superblock::Uuid;
 
 /// The first bytes of every header.
 const MAGIC: [u8; 16] = *b"levelhead redo\0\0";
 
 /// The version of the layout below.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Bytes of a run: its first sector, its sectors, its drive, whether the payload has it, two zeroes.
 const RUN_BYTES: usize = 16;
@@ -51,6 +52,7 @@ mod at {
     pub(super) const COMMITTED: usize = 80;
     pub(super) const RETIRED: usize = 88;
     pub(super) const PARTICIPANTS: usize = 96;
+    pub(super) const SEATING: usize = 104;
     /// The first byte of the lists.
     pub(super) const LISTS: usize = 128;
     pub(super) const CHECKSUM: usize = SECTOR_SIZE - 4;
@@ -86,8 +88,8 @@ pub struct ChangedRun {
 pub struct RingName {
     /// Of which array.
     pub array: Uuid,
-    /// On which of its members.
-    pub member: Uuid,
+    /// On which of its members, and since which seating of it.
+    pub member: MemberId,
 }
 
 /// What a header says, except for the checksums of sectors.
@@ -182,7 +184,8 @@ impl Record {
         put(at::SUMS, &(sums.len() as u16).to_le_bytes());
         put(at::DROPS, &(self.dropped.len() as u16).to_le_bytes());
         put(at::ARRAY, &self.ring.array.0);
-        put(at::MEMBER, &self.ring.member.0);
+        put(at::MEMBER, &self.ring.member.uuid.0);
+        put(at::SEATING, &self.ring.member.seating.to_le_bytes());
         put(at::PLACE, &self.place.get().to_le_bytes());
         put(at::ID, &self.id.to_le_bytes());
         put(at::COMMITTED, &self.committed.to_le_bytes());
@@ -236,7 +239,10 @@ impl Record {
         let record = Self {
             ring: RingName {
                 array: Uuid(array_at(bytes, at::ARRAY)),
-                member: Uuid(array_at(bytes, at::MEMBER)),
+                member: MemberId {
+                    uuid: Uuid(array_at(bytes, at::MEMBER)),
+                    seating: u32_at(bytes, at::SEATING),
+                },
             },
             place: lba_of(u64_at(bytes, at::PLACE))?,
             kind,
@@ -348,7 +354,7 @@ fn run_of(bytes: &[u8], at: usize) -> Result<ChangedRun, RecordError> {
 }
 
 fn lba_of(number: u64) -> Result<Lba, RecordError> {
-    let is_possible = number <= crate::durable::superblock::DRIVE_SECTORS_MAX;
+    let is_possible = number <= crate::shape::DRIVE_SECTORS_MAX;
     is_possible.then(|| Lba::new(number)).ok_or(RecordError::Field("addresses"))
 }
 

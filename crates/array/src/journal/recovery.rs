@@ -20,7 +20,7 @@
 //!   which counts as unreadable. A sector of a ring counts as readable again when it is written; one that then is not
 //!   given is not written any more.
 //! - X5. What is computed is written only if it has the checksum that its transaction's records name.
-//! - X6. What is found in the journal counts as missed by every drive that has a map. That is on the map for good before it
+//! - X6. What is found in the journal is lacking on every drive of which it is known what it lacks. That is committed before it
 //!   ends.
 //! - X7. What it brings to its place is off the list of damaged sectors for good before it ends: until then redundancy may count it
 //!   or zeroes, and only the records say which.
@@ -386,7 +386,7 @@ impl Recovery {
             let step = self.step;
             self.step(core, now, rings);
             if step == self.step && self.is_quiet() {
-                return; // It waits for the books.
+                return; // It waits for the metadata.
             }
         }
     }
@@ -419,9 +419,9 @@ impl Recovery {
                 self.load(core, now);
             }
             Step::Flushing => {
-                core.damaged.take_off(std::mem::take(&mut self.made_right));
-                if !core.damaged.is_safe() || !core.missed.is_at_rest() {
-                    return; // It waits for the list of damaged sectors, or for maps.
+                core.meta.undamage(std::mem::take(&mut self.made_right));
+                if !core.meta.is_settled() {
+                    return; // It waits for the metadata.
                 }
                 let next = self.next();
                 let says = Watermarks { committed: next - 1, retired: next };
@@ -565,10 +565,9 @@ impl Recovery {
         self.step = Step::Choosing;
     }
 
-    /// What is brought to its place without a drive, or was begun without it, is on its map (X6).
+    /// What is brought to its place without a drive, or was begun without it, is among what it lacks (X6).
     fn mark_missed(&self, core: &mut Core) {
-        let drives = core.missed.drives();
-        if drives.is_empty() {
+        if !core.meta.may_lack() {
             return;
         }
         let known = self.known(core);
@@ -581,10 +580,10 @@ impl Recovery {
         let cells =
             runs.flat_map(|run| run.extent.iter().map(|lba| Cell { drive: run.drive, lba }));
         let stripes: BTreeSet<u64> = cells.map(|cell| core.layout.symbol(cell).0.stripe).collect();
-        for drive in drives.iter() {
-            stripes.iter().for_each(|&stripe| {
-                core.missed.mark(drive, stripe);
-            });
+        for drive in DriveSet::first(core.layout.spec().members() as u8).iter() {
+            for &stripe in &stripes {
+                core.meta.miss(drive, stripe);
+            }
         }
     }
 
@@ -593,8 +592,8 @@ impl Recovery {
             layout: &core.layout,
             area: &core.area,
             valid: &core.valid,
-            missed: &core.missed,
-            damaged: core.damaged.list(),
+            meta: Some(&core.meta),
+            damaged: core.meta.damaged(),
             synced: core.synced,
             floor: self.floor,
             unreadable: &self.unreadable,
@@ -770,12 +769,13 @@ fn found_on(records: &[OnRing]) -> BTreeMap<Missing, DriveSet> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::durable::superblock::Uuid;
     use crate::journal::record::RingName;
+    use crate::meta::membership::MemberId;
+    use crate::meta::superblock::Uuid;
 
     fn found(is_whole: bool) -> FoundRecord {
         let record = Record {
-            ring: RingName { array: Uuid::default(), member: Uuid::default() },
+            ring: RingName { array: Uuid::default(), member: MemberId::default() },
             place: Lba::new(7),
             kind: Kind::Payload,
             id: 5,

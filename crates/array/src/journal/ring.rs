@@ -24,7 +24,7 @@ use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos, Sectors};
 use super::record::{FoundRecord, RingName};
 use super::rules::{Rule, Rules};
 use crate::action::SubId;
-use crate::durable::reserve::{JOURNAL_MARKS, JOURNAL_PIECE_MIN};
+use crate::meta::reserve::{JOURNAL_MARKS, JOURNAL_PIECE_MIN};
 
 /// Sectors of a piece that are for marks.
 const MARKS: u64 = JOURNAL_MARKS;
@@ -425,11 +425,12 @@ fn distance(extent: Extent, near: Lba) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::durable::superblock::Uuid;
+    use crate::meta::membership::MemberId;
+    use crate::meta::superblock::Uuid;
 
     /// In pieces with room for this many sectors of records, from sectors 100 and 1,000 on.
     fn ring(sectors: u64) -> Ring {
-        let name = RingName { array: Uuid::default(), member: Uuid::default() };
+        let name = RingName { array: Uuid::default(), member: MemberId::default() };
         let piece = |lba| Extent::new(Lba::new(lba), Sectors::new(MARKS + sectors));
         Ring::new(DriveIdx::new(0), name, &[piece(100), piece(1_000)], Rules::ALL)
     }

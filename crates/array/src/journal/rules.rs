@@ -55,16 +55,12 @@ pub enum Rule {
     Decide,
     /// X3: a recovery ends with marks that everything is over.
     Conclude,
-    /// J9: what a drive misses is on its map for good before the transaction is over.
-    Missed,
-    /// J10: what a transaction gave is off the list of damaged sectors for good before it is over.
-    Unlisted,
-    /// X7: so is what a recovery brings to its place, before it ends.
+    /// J9, J10: what a drive lacks, and that sectors are damaged no more, is committed before the transaction is over.
+    Recorded,
+    /// X7: that sectors are damaged no more that a recovery brings to their places is committed before it ends.
     UnlistedAgain,
-    /// X6: what a recovery does without a drive is on the drive's map.
+    /// X6: what a recovery does without a drive is among what that lacks.
     MissedAgain,
-    /// A drive that is back has a new name, so that its old ring proves nothing.
-    Rename,
     /// RB2 of `background/rebuild.rs`: what was copied to a drive is flushed before it is recorded.
     FillFlush,
     /// RB2 there: every ring says that what was written before is over, before what was copied is recorded.
@@ -77,8 +73,6 @@ pub enum Rule {
     CopyInside,
     /// CP2 of `background/copying.rs`: a drive that was given a copy is flushed before it has the place.
     CopyFlush,
-    /// CP5 there: a drive that was given a copy holds nothing before the books name it for good.
-    CopyNamed,
     /// VF2 of `verify`: what is known of a sector ends when another write of it goes out, not when that has ended.
     Superseded,
     /// VF3 there: what waits to be read back is had from memory, or is compared with its checksum.
@@ -98,13 +92,13 @@ impl Rule {
     pub const OF_FILLS: [Self; 2] = [Self::FillOver, Self::Live];
 
     /// Those that are about drives that are given a copy.
-    pub const OF_COPIES: [Self; 3] = [Self::CopyInside, Self::CopyFlush, Self::CopyNamed];
+    pub const OF_COPIES: [Self; 2] = [Self::CopyInside, Self::CopyFlush];
 
     /// Those that are about drives that come back.
-    pub const OF_RETURNS: [Self; 3] = [Self::Missed, Self::MissedAgain, Self::Rename];
+    pub const OF_RETURNS: [Self; 2] = [Self::Recorded, Self::MissedAgain];
 
     /// All others.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 14] = [
         Self::Records,
         Self::Mark,
         Self::Apart,
@@ -118,7 +112,6 @@ impl Rule {
         Self::Committed,
         Self::Decide,
         Self::Conclude,
-        Self::Unlisted,
         Self::UnlistedAgain,
     ];
 }

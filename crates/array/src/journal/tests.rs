@@ -14,7 +14,7 @@ fn what_waits_does_without_a_new_drive_only_if_it_writes_to_the_one_before_it() 
     }
     journal.open.insert(1, payload(&[cell(1, 1), cell(3, 1)], &[]));
     let drive = DriveIdx::new(0);
-    journal.begin_filling(drive, None);
+    journal.begin_filling(drive, MemberId::default());
     let without = |transaction: &Transaction| transaction.gone.contains(drive);
     let waiting: Vec<bool> = journal.waiting.iter().map(without).collect();
     assert_eq!(waiting, [true, false, true]);

@@ -8,6 +8,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 use super::contents::{Changed, Stored};
 use super::record::{ChangedRun, Record};
 use super::ring::{Copied, Entry};
+use crate::meta::membership::Generation;
 use crate::ops::id::OpId;
 use crate::ops::read::append;
 use crate::shape::{Cell, Row};
@@ -52,10 +53,9 @@ pub(crate) struct Transaction {
     pub(crate) logged_by: usize,
     /// Participants that were lost, and whose place has a new drive by now: they do not count, nor does the new one.
     pub(crate) gone: DriveSet,
-    /// The last change of the maps that says what drives miss of it (J9); 0 if none does, or it is safe.
-    pub(crate) missed: u64,
-    /// The generation of the list of damaged sectors that says what it has taken off (J10); 0 if it has taken off none.
-    pub(crate) listed: u64,
+    /// The generation that says what drives miss of it (J9), and which sectors it has given that were damaged (J10); none if
+    /// that is committed.
+    pub(crate) recorded: Generation,
     pub(crate) is_committed: bool,
     /// Sectors that are not in their places, nor replaced there by later ones; none of an intent.
     pub(crate) unplaced: usize,
@@ -92,8 +92,7 @@ impl Transaction {
             instead_of: None,
             logged_by: 0,
             gone: DriveSet::EMPTY,
-            missed: 0,
-            listed: 0,
+            recorded: Generation::NONE,
             is_committed: false,
             unplaced: cells.len(),
             at_risk,

@@ -25,8 +25,8 @@ use levelhead_units::{DriveIdx, DriveSet, Lba, Sectors};
 
 use super::record::{FoundRecord, Kind, Record};
 use super::rules::{Rule, Rules};
-use crate::durable::damaged::DamagedList;
-use crate::durable::maps::Missed;
+use crate::meta::damaged::DamagedList;
+use crate::meta::state::Metastate;
 use crate::shape::{Area, Cell, Layout, Row};
 
 /// A record and the ring on which it was found.
@@ -43,8 +43,8 @@ pub(crate) struct Known<'a> {
     pub(crate) area: &'a Area,
     /// For every drive the stripes, from the first on, that it holds.
     pub(crate) valid: &'a [u64],
-    /// What else drives hold that are back.
-    pub(crate) missed: &'a Missed,
+    /// Says what else drives hold that are back; nothing where none counts.
+    pub(crate) meta: Option<&'a Metastate>,
     /// Stripes below this number have redundancy that may be trusted.
     pub(crate) synced: u64,
     /// Transactions below this one are over.
@@ -71,7 +71,8 @@ impl Known<'_> {
     /// Whether what is in place of this sector is what the array wrote there.
     pub(crate) fn holds(&self, cell: Cell) -> bool {
         let stripe = self.layout.symbol(cell).0.stripe;
-        stripe < self.valid[cell.drive.as_usize()] || self.missed.spares(cell.drive, stripe)
+        let is_spared = |meta: &Metastate| meta.spares(cell.drive, stripe);
+        stripe < self.valid[cell.drive.as_usize()] || self.meta.is_some_and(is_spared)
     }
 
     /// Whether redundancy counts this sector as zeroes, whatever is in place. A list that was full covers data that it

@@ -498,7 +498,7 @@ impl CheckOp {
     fn note(&mut self, core: &mut Core, at: usize, is_repaired: bool) {
         let Repair { symbol, fault, .. } = self.repairs[at];
         if is_repaired {
-            core.damaged.take_off([core.layout.cell(self.word().row, symbol)]);
+            core.meta.undamage([core.layout.cell(self.word().row, symbol)]);
         }
         self.find(core, symbol, fault, is_repaired);
     }

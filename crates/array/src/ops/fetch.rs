@@ -164,13 +164,13 @@ impl Fetch {
     pub(crate) fn begin(&mut self, core: &mut Core, row: Row, usable: SymbolSet) {
         self.add(&core.layout, row, usable);
         let waits_for_nothing = core.unplaced.is_empty() && core.verify.records.is_empty();
-        if waits_for_nothing && core.damaged.list().is_empty() {
+        if waits_for_nothing && core.meta.damaged().is_empty() {
             return;
         }
         let word = self.codewords.last_mut().expect("it was added");
         // Y1: what is on the list is not read, and not asked for.
         let listed: SymbolSet = (0..core.layout.symbols())
-            .filter(|&symbol| core.damaged.covers(core.layout.cell(row, symbol)))
+            .filter(|&symbol| core.meta.is_damaged(core.layout.cell(row, symbol)))
             .collect();
         (word.damaged, word.tried, word.listed) = (listed, listed, listed);
         self.know_listed(core);
@@ -199,7 +199,7 @@ impl Fetch {
         let data = SymbolSet::first(core.layout.data_symbols());
         let known = word.listed.and(data);
         // A list that was full covers data that redundancy counts as what it is.
-        let is_exact = !core.layout.spec().is_mirror() && !core.damaged.list().is_widened();
+        let is_exact = !core.layout.spec().is_mirror() && !core.meta.damaged().is_widened();
         if known.is_empty() || !is_exact {
             return;
         }

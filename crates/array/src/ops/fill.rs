@@ -211,7 +211,7 @@ impl FillOp {
             }
             if writing.runs.is_empty() && writing.pending.is_empty() {
                 // Safe before the drive counts there (RB2).
-                core.damaged.take_off(std::mem::take(&mut self.repaired));
+                core.meta.undamage(std::mem::take(&mut self.repaired));
                 self.close(core, now);
             }
         }
@@ -256,7 +256,7 @@ impl FillOp {
                 |symbol| Target { cell: core.layout.cell(word.row, symbol), word: at, symbol };
             targets.extend(had.iter().map(target));
             let cells = nowhere(core, word, own.minus(had));
-            if cells.iter().any(|&cell| core.unplaced.find(cell).is_some()) || !core.keeps_list() {
+            if cells.iter().any(|&cell| core.unplaced.find(cell).is_some()) {
                 is_in_vain |= !cells.is_empty();
             } else {
                 damaged.extend(cells);
@@ -269,7 +269,7 @@ impl FillOp {
             return; // FI4
         }
         (self.damaged, self.is_in_vain) = (damaged, is_in_vain);
-        let is_listed = |target: &&Target| core.damaged.covers(target.cell);
+        let is_listed = |target: &&Target| core.meta.is_damaged(target.cell);
         self.repaired = targets.iter().filter(is_listed).map(|target| target.cell).collect();
         self.damaged.iter().for_each(|&cell| core.list_damaged(cell));
         targets.sort_unstable();
@@ -411,7 +411,7 @@ fn nowhere(core: &Core, word: &Codeword, lacking: SymbolSet) -> Vec<Cell> {
         () => lacking.and(data),
     };
     let cells = symbols.iter().map(|symbol| core.layout.cell(word.row, symbol));
-    cells.filter(|&cell| !core.damaged.covers(cell)).collect()
+    cells.filter(|&cell| !core.meta.is_damaged(cell)).collect()
 }
 
 /// Whether what was read gives a symbol.

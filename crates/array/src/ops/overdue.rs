@@ -14,7 +14,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 use crate::action::{Answer, Cost};
 use crate::core::OpId;
 use crate::drives::Silenced;
-use crate::durable::membership::Why;
+use crate::meta::membership::Why;
 use crate::ops::read::{Answering, Wanted};
 use crate::ops::write::{Cause, Part};
 use crate::timers::Timer;
@@ -124,7 +124,7 @@ impl Array {
         self.core.fail_held_if(is_over);
     }
 
-    /// Loses one of the drives that have been silent for too long, if a write, a flush or the ledger waits for it.
+    /// Loses one of the drives that have been silent for too long, if a write, a flush or the metadata waits for it.
     pub(crate) fn lose_overdue(&mut self, now: Instant) -> Moved {
         if now < self.spared_until {
             return Moved::No; // S5, S6
@@ -162,7 +162,7 @@ impl Array {
         }
     }
 
-    /// Whether a write, a flush or the ledger waits for a drive, and the layout survives the loss of every drive
+    /// Whether a write, a flush or the metadata waits for a drive, and the layout survives the loss of every drive
     /// that is silent and shares a stripe with it (S1 of [`silence`](crate::drives::silence)).
     fn may_lose(&self, drive: DriveIdx) -> bool {
         let is_redundant = self.core.is_redundant(self.core.layout.stripes());

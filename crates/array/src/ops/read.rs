@@ -485,7 +485,7 @@ fn is_listed(core: &Core, word: &Codeword, symbol: usize) -> bool {
 /// A client does not get a sector that is on the list.
 fn note_damaged(core: &mut Core, row: Row, symbol: usize) {
     core.counters.damaged_reads += 1;
-    let event = core.damaged.note_read(core.layout.cell(row, symbol));
+    let event = core.meta.note_damaged_read(core.layout.cell(row, symbol));
     core.actions.extend(event.map(Action::Event));
 }
 

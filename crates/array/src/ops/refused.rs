@@ -79,7 +79,7 @@ impl Array {
     pub(crate) fn send_again(&mut self, now: Instant) {
         while let Some(sub) = self.core.take_postponed(now) {
             let Some((purpose, drive)) = self.core.whose(sub) else { continue };
-            // First, because the address of a record is known only while the ledger waits for it.
+            // First, because the address of a record is known only while the store waits for it.
             if self.core.drives.away().contains(drive) || !self.is_awaited(purpose) {
                 self.drop_refused(now, sub); // P2
             } else if let Some((submit, _)) = self.core.submit_of(sub) {

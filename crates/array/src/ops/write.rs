@@ -33,6 +33,7 @@ use crate::core::{Core, Enqueue, OpId, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::journal::contents::{Changed, Contents, Coverage, InPlace, Stored};
+use crate::meta::membership::Generation;
 use crate::ops::fetch::computing::decode;
 use crate::ops::fetch::{ArraySector, Codeword, Fetch, Manner, Wish, find_sectors, writable};
 use crate::ops::read::{append, on_drives};
@@ -288,12 +289,12 @@ impl WriteOp {
             if self.fetch.prove(core, computed) {
                 return Progress::NotYet;
             }
-            let missed = self.note_missed(core);
+            let recorded = self.note_missed(core);
             let words = self.contents(core, now, &ways);
             self.phase = match self.cause {
                 Cause::Client(_) if core.is_journaled => {
                     let (op, since) = (self.op, self.began);
-                    core.to_journal.push_back(Contents { op, since, missed, codewords: words });
+                    core.to_journal.push_back(Contents { op, since, recorded, codewords: words });
                     Phase::Logging(Logged::NotYet)
                 }
                 Cause::Client(_) | Cause::Resync { .. } => {
@@ -328,7 +329,7 @@ impl WriteOp {
     fn may_give_up(&self, core: &Core) -> bool {
         let is_whole = !core.has_failed() && core.drives.lost_data().is_empty();
         let is_resync = matches!(self.cause, Cause::Resync { .. });
-        is_resync && is_whole && !core.layout.spec().is_mirror() && core.keeps_list()
+        is_resync && is_whole && !core.layout.spec().is_mirror()
     }
 
     /// Nothing else says what was there, and what is redundant counts it as zeroes from now on.
@@ -345,7 +346,7 @@ impl WriteOp {
 
     /// Takes what was written off the list of damaged sectors; returns whether the drives say so (Y2).
     fn clear_listed(&self, core: &mut Core) -> bool {
-        let Cause::Client(_) = self.cause else { return core.damaged.wait(self.op) };
+        let Cause::Client(_) = self.cause else { return core.meta.wait(self.op) };
         let met: Vec<&Codeword> =
             self.fetch.codewords.iter().filter(|word| !word.listed.is_empty()).collect();
         if met.is_empty() {
@@ -358,7 +359,7 @@ impl WriteOp {
             let symbols = if is_mirror { word.usable } else { word.subject.or(redundant) };
             symbols.iter().map(|symbol| layout.cell(word.row, symbol)).collect::<Vec<Cell>>()
         });
-        core.damaged.clear(self.op, written)
+        core.meta.undamage_for(self.op, written)
     }
 
     /// How each codeword is written; `None` if one of them cannot be.
@@ -447,29 +448,29 @@ impl WriteOp {
         codewords
     }
 
-    /// Drives that have a map miss what is written and would be theirs; returns the change of the maps that says so.
-    fn note_missed(&self, core: &mut Core) -> u64 {
-        if core.missed.drives().is_empty() {
-            return 0;
+    /// Drives miss what is written and would be theirs; returns the generation that says so where that is to be known.
+    fn note_missed(&self, core: &mut Core) -> Generation {
+        if !core.meta.may_lack() {
+            return Generation::NONE;
         }
-        let Core { layout, missed, .. } = core;
+        let Core { layout, meta, .. } = core;
         let all = SymbolSet::first(layout.symbols());
         let redundant = all.minus(SymbolSet::first(layout.data_symbols()));
-        let mut change = 0;
+        let mut recorded = Generation::NONE;
         for word in &self.fetch.codewords {
             let written = if layout.spec().is_mirror() { all } else { word.subject.or(redundant) };
             for symbol in written.minus(word.usable).iter() {
                 let drive = layout.cell(word.row, symbol).drive;
-                change = change.max(missed.mark(drive, word.row.stripe));
+                recorded = recorded.max(meta.miss(drive, word.row.stripe));
             }
         }
-        change
+        recorded
     }
 
     /// A drive is back that this write may have begun without: it misses all of its stripes.
     pub(crate) fn note_returned(&self, core: &mut Core, drive: DriveIdx) {
         for word in &self.fetch.codewords {
-            core.missed.mark(drive, word.row.stripe);
+            core.meta.miss(drive, word.row.stripe);
         }
     }
 

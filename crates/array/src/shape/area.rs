@@ -1,7 +1,7 @@
 //! The sectors of a drive that hold the array's data, and how they are counted.
 //!
 //! The array counts sectors of a drive from 0 to the end of its data without a gap; the drive has them in
-//! *runs*, with the array's own places (superblocks, journal, maps) between them.
+//! *runs*, with the array's own places (superblocks, metadata, journal) between them.
 //!
 //! ```text
 //!   the array's count      0 ............ 99 100 .......... 199
@@ -16,6 +16,9 @@
 //! - E2. Where the array is cut into chunks, no chunk lies in two runs: their lengths are multiples of it.
 
 use levelhead_units::{Extent, Lba, Sectors};
+
+/// No member has more sectors: 2^52 bytes, 4 PiB.
+pub const DRIVE_SECTORS_MAX: u64 = 1 << 40;
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,6 +5,6 @@ mod layout;
 pub(crate) mod redundancy;
 mod spec;
 
-pub use area::Area;
+pub use area::{Area, DRIVE_SECTORS_MAX};
 pub use layout::{Cell, Layout, Row};
 pub use spec::{DriveCounts, Family, Parity, Spec, SpecError};

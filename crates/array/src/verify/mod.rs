@@ -39,20 +39,20 @@
 //! - *Listed as damaged.* What goes onto the list loses its record, and what is on it is not had from one that is made later:
 //!   what is redundant may count something else than the list says. A write takes a sector off the list; then it has a record
 //!   like any other.
-//! - *On the map of a lost drive.* What of a drive waits when it is lost is marked there, where it has a map: it may not be on the
+//! - *Lacking on a lost drive.* What of a drive waits when it is lost is among what it lacks, where that is known: it may not be on the
 //!   drive if that comes back. What gives a drive the sectors that it has missed writes while it is being filled, and has no
 //!   record: a scrub is what reads those.
 //! - *Computed for a new drive, or copied to one.* What a rebuild or a copy writes has no record (VF7), nor has what a client writes
 //!   to a drive before that counts: such a drive may have lost any of it, and a scrub is what finds that.
 //! - *Being copied to a new drive.* The drive may give what is stale to the copy. Mending it is a write, which goes to both
-//!   drives or marks its region; and what waits at the exchange is marked on the map, as above.
+//!   drives or marks its region; and what waits at the exchange is lacking, as above.
 //! - *Being scrubbed.* What is waiting is had from memory, so that nothing is blamed that is to be mended anyway.
 //! - *Over in the journal.* Nothing stays on a ring for this. A ring is written from one end to the other, so that what is
 //!   over lies there for long, and its checksum says whether it still does (`journal::recalled`).
 
-pub(crate) mod books;
 pub(crate) mod checking;
 pub(crate) mod findings;
+pub(crate) mod metadata;
 pub(crate) mod on_rings;
 pub(crate) mod promises;
 pub(crate) mod records;

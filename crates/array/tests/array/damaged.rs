@@ -1,14 +1,12 @@
 //! Sectors that can be had no more: they are told, kept on the drives, never made up, and gone once they are written.
 
-use levelhead_array::damaged::{DAMAGED_PLACE, ListCopy};
-use levelhead_array::missed::Page;
-use levelhead_array::quorum::quorum;
-use levelhead_array::superblock::{Superblock, Uuid};
+use levelhead_array::membership::Generation;
+use levelhead_array::superblock::Uuid;
 use levelhead_array::{ArrayEvent, Budget, Cell, NewMember, Submit};
 use levelhead_block::{BlockDevice, Memory};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, Sectors};
 
-use crate::books::{LARGE, found, journaled, only, started, started_on, started_with};
+use crate::metadata::{LARGE, found, journaled, only, says, started, started_on, started_with};
 use crate::runtime::{Runtime, damaged, extent};
 use crate::wishes::{start_over_with, stop};
 
@@ -53,18 +51,18 @@ fn start_over(run: &Runtime, drives: &[usize]) -> Runtime {
     start_over_with(run, drives, None)
 }
 
-/// Where a drive's list is written.
-fn is_list(run: &Runtime, submit: &Submit) -> bool {
-    let place = run.drives[0].size().get() - 256;
-    let slots = place..place + DAMAGED_PLACE.get();
-    submit.command.extent().is_some_and(|own| slots.contains(&own.lba.get()))
+/// Where a drive's metadata is written.
+fn is_metadata(_: &Runtime, submit: &Submit) -> bool {
+    submit.command.extent().is_some_and(|own| (1..255).contains(&own.lba.get()))
 }
 
-/// Ends the next write of a drive's list, of which the drive stores all but this sector.
-fn lose_list(run: &mut Runtime, drive: usize, sector: u64) {
+/// Ends the next write of a drive's metadata, of which the drive stores all but this sector.
+fn lose_metadata(run: &mut Runtime, drive: usize, sector: u64) {
     let of_list = |run: &Runtime| {
         let is_meant = |submit: &Submit| {
-            submit.drive.as_usize() == drive && submit.command.is_write() && is_list(run, submit)
+            submit.drive.as_usize() == drive
+                && submit.command.is_write()
+                && is_metadata(run, submit)
         };
         run.inside.iter().position(is_meant)
     };
@@ -108,25 +106,13 @@ fn list_outlasts_a_stop_and_the_loss_of_any_drive_and_its_neighbours_are_redunda
 }
 
 #[test]
-fn list_that_too_many_drives_do_not_give_is_not_taken_for_an_empty_one() {
-    let mut run = with_damage();
-    stop(&mut run);
-    let mut all = found(&run, &[0, 1, 2, 3]);
-    all[2].lists[0] = ListCopy::Unreadable;
-    assert!(quorum(&all).is_ok(), "it counts like a lost drive");
-    all[3].lists[1] = ListCopy::Unreadable;
-    let refusal = quorum(&all).unwrap_err();
-    assert!(format!("{refusal:?}").starts_with("NoList"), "{refusal:?}");
-}
-
-#[test]
 fn write_takes_a_sector_off_the_list_before_it_is_answered() {
     let mut run = with_damage();
     let at = broken(&run);
     write(&mut run, 2, extent(at + 1, 1));
     assert_eq!(read(&mut run, 3, extent(at, 1)), [0], "its neighbour was written, not it");
     run.write(4, extent(at, 1), &[4; 4096]);
-    while !run.inside.iter().any(|submit| is_list(&run, submit)) {
+    while !run.inside.iter().any(|submit| is_metadata(&run, submit)) {
         run.finish(0);
     }
     assert!(run.take(4).is_none() && run.array.damaged().is_empty());
@@ -163,13 +149,12 @@ fn write_is_in_the_journal_until_the_list_is_safe_that_it_is_taken_off() {
     run.bad.clear();
     let at = broken(&run);
     assert_eq!(read(&mut run, 2, extent(at, 1)), [0]);
-    let list = LARGE.get() - 256..LARGE.get() - 1;
-    let of_list = |submit: &Submit| {
+    let of_metadata = |submit: &Submit| {
         let place = submit.command.extent().map(|extent| extent.lba.get());
-        submit.command.is_write() && place.is_some_and(|lba| list.contains(&lba))
+        submit.command.is_write() && place.is_some_and(|lba| (1..255).contains(&lba))
     };
     run.write(3, extent(at, 1), &[3; 4096]);
-    run.run_but_for(of_list, Nanos::from_secs(2));
+    run.run_but_for(of_metadata, Nanos::from_secs(2));
     let open = |run: &Runtime| run.array.journal_status().unwrap().open;
     assert_eq!((run.take(3).is_none(), open(&run)), (true, 1));
     run.run_for(Nanos::from_secs(2));
@@ -184,61 +169,15 @@ fn list_that_is_not_there_is_written_again_and_costs_the_drive_in_the_end() {
         let mut run = with_damage();
         let at = broken(&run);
         run.write(2, extent(at, 1), &[2; 4096]);
-        (0..times).for_each(|_| lose_list(&mut run, 1, 0));
+        (0..times).for_each(|_| lose_metadata(&mut run, 1, 0));
         run.run_until_quiet();
         assert!(run.take(2).unwrap().0.outcome.is_good());
         assert_eq!(run.array.counters().verify_records, times.min(3), "{times}");
         assert_eq!(run.array.lost().contains(DriveIdx::new(1)), is_lost, "{times}");
         let left: &[usize] = if is_lost { &[0, 2, 3] } else { &[0, 1, 2, 3] };
-        let lists: Vec<_> = found(&run, left).into_iter().map(|found| found.lists).collect();
-        let newest = |lists: &[ListCopy; 2]| {
-            let generation = |list: &ListCopy| match list {
-                ListCopy::Read(listing) => listing.generation,
-                ListCopy::Nothing | ListCopy::Unreadable => 0,
-            };
-            lists.iter().map(generation).max().unwrap()
-        };
-        assert!(lists.iter().all(|list| newest(list) == newest(&lists[0])), "{lists:?}");
-    }
-}
-
-/// The maps of what drives have missed are records like the list.
-#[test]
-fn page_of_a_map_that_is_not_there_is_written_again_and_costs_the_drive_in_the_end() {
-    for (times, is_lost) in [(1, false), (4, true)] {
-        let mut run = journaled("raid6:2+2,chunk=4KiB", LARGE);
-        write(&mut run, 1, extent(0, 1));
-        run.lose(DriveIdx::new(3));
-        let maps = run.array.own(DriveIdx::new(1)).unwrap().maps().unwrap();
-        let of_maps = |run: &Runtime| {
-            let is_meant = |submit: &Submit| {
-                let place = submit.command.extent().map(|extent| extent.lba);
-                submit.drive == DriveIdx::new(1)
-                    && submit.command.is_write()
-                    && place.is_some_and(|lba| maps.contains(lba))
-            };
-            run.inside.iter().position(is_meant)
-        };
-        for _ in 0..times {
-            run.run_until(|run| of_maps(run).is_some());
-            let at = of_maps(&run).unwrap();
-            let own = run.inside[at].command.extent().unwrap();
-            run.finish(at);
-            run.drives[1].bytes_mut(own).fill(0);
-        }
-        run.run_until_quiet();
-        assert_eq!(run.array.counters().verify_records, times.min(3), "{times}");
-        assert_eq!(run.array.lost().contains(DriveIdx::new(1)), is_lost, "{times}");
-        let pages = |drive: usize| {
-            let maps = run.array.own(DriveIdx::from_usize(drive)).unwrap().maps().unwrap();
-            maps.iter()
-                .filter(|&lba| {
-                    let sector = run.drives[drive].bytes(Extent { lba, ..extent(0, 1) });
-                    sector.iter().any(|&byte| byte != 0)
-                })
-                .count()
-        };
-        assert!(pages(0) > 0 && (is_lost || pages(1) == pages(0)), "{} {}", pages(0), pages(1));
+        let generations = left.iter().map(|&drive| says(&run, drive).generation);
+        let generations: Vec<Generation> = generations.collect();
+        assert!(generations.iter().all(|one| *one == generations[0]), "{generations:?}");
     }
 }
 
@@ -255,19 +194,16 @@ fn list_of_several_sectors_of_which_one_is_not_there_is_written_again() {
         run.resync();
         let is_large = |run: &Runtime, sub: &Submit| {
             let extent = sub.command.extent();
-            is_list(run, sub) && extent.is_some_and(|extent| extent.sectors.get() == 3)
+            is_metadata(run, sub) && extent.is_some_and(|extent| extent.sectors.get() == 3)
         };
         while !run.inside.is_empty() && !run.inside.iter().any(|sub| is_large(&run, sub)) {
             run.finish_any();
         }
     }
-    lose_list(&mut run, 2, 2);
+    lose_metadata(&mut run, 2, 2);
     run.run_until_quiet();
     assert_eq!((run.array.counters().verify_records, run.array.lost()), (1, DriveSet::EMPTY));
-    assert!(found(&run, &[2])[0].lists.iter().any(|list| match list {
-        ListCopy::Read(listing) => listing.list.ranges().count() == 300,
-        ListCopy::Nothing | ListCopy::Unreadable => false,
-    }));
+    assert_eq!(says(&run, 2).damaged.ranges().count(), 300);
 }
 
 /// A drive that is needed is kept though it never stores the list; it is not counted among those that have it, and that is told
@@ -281,7 +217,7 @@ fn list_that_is_never_there_costs_no_drive_that_is_needed() {
     for id in 2..4 {
         run.write(id, extent(at, 1), &[id as u8; 4096]);
         if id == 2 {
-            (0..4).for_each(|_| lose_list(&mut run, 1, 0));
+            (0..4).for_each(|_| lose_metadata(&mut run, 1, 0));
         }
         run.run_until_quiet();
         assert!(run.take(id).unwrap().0.outcome.is_good());
@@ -299,7 +235,7 @@ fn replace(run: &mut Runtime, drive: usize) {
     let own = run.array.own(place).cloned().unwrap();
     let all = Extent::new(Lba::ZERO, Memory::size(&run.drives[drive]));
     run.drives[drive].bytes_mut(all).fill(0xA7);
-    let new = NewMember { uuid: Uuid([9; 16]), own };
+    let new = NewMember { uuid: Uuid([9; 16]), own, held: None };
     run.array.handle_replaced(run.now(), place, Some(new)).unwrap();
     run.wait(Nanos::ZERO);
 }
@@ -312,7 +248,7 @@ fn new_drive_counts_although_one_that_is_needed_never_stores_the_list() {
     run.lose(DriveIdx::new(3));
     run.run_until_quiet();
     run.write(2, extent(at, 1), &[2; 4096]);
-    (0..4).for_each(|_| lose_list(&mut run, 1, 0));
+    (0..4).for_each(|_| lose_metadata(&mut run, 1, 0));
     run.run_until_quiet();
     assert_eq!(run.array.lost(), only(3));
     replace(&mut run, 3);
@@ -336,7 +272,7 @@ fn new_drive_does_not_count_before_it_has_the_list() {
     replace(&mut run, 3);
     let held = only(3);
     let is_held =
-        |run: &Runtime, submit: &Submit| is_list(run, submit) && held.contains(submit.drive);
+        |run: &Runtime, submit: &Submit| is_metadata(run, submit) && held.contains(submit.drive);
     for _ in 0..1_000 {
         match run.inside.iter().position(|submit| !is_held(&run, submit)) {
             Some(at) => run.finish(at),
@@ -360,8 +296,9 @@ fn mark_does_not_pass_a_damaged_sector_before_the_list_has_it() {
     let lba = run.array.area().on_drive(Extent { lba: Lba::new(5), ..extent(0, 1) }).lba;
     run.bad.insert((BROKEN.drive, lba));
     replace(&mut run, 3);
-    for _ in 0..2_000 {
-        match run.inside.iter().position(|submit| !is_list(&run, submit)) {
+    run.run_until(|run| run.array.rebuild().is_some_and(|rebuild| rebuild.front > 0));
+    for _ in 0..1_000 {
+        match run.inside.iter().position(|submit| !is_metadata(&run, submit)) {
             Some(at) => run.finish(at),
             None => run.wait(Nanos::from_millis(50)),
         }
@@ -377,9 +314,7 @@ fn mark_does_not_pass_a_damaged_sector_before_the_list_has_it() {
 fn lost_drive_is_known_by_its_superblock_and_no_other_is() {
     let mut run = journaled("raid6:2+2,chunk=4KiB", LARGE);
     write(&mut run, 1, extent(0, 1));
-    let word = |run: &Runtime, drive: usize| {
-        Superblock::decode(run.drives[drive].bytes(extent(0, 1))).unwrap()
-    };
+    let word = |run: &Runtime, drive: usize| found(run, &[drive])[0].word().unwrap();
     let [lost, other] = [3, 2].map(DriveIdx::new);
     assert!(!run.array.knows(lost, &word(&run, 3)), "it is there");
     run.lose(lost);
@@ -388,67 +323,16 @@ fn lost_drive_is_known_by_its_superblock_and_no_other_is() {
     assert!(!run.array.knows(lost, &word(&run, 2)) && !run.array.knows(other, &word(&run, 3)));
 }
 
-/// The sectors of a drive's maps that hold a page.
-fn pages(run: &Runtime, drive: usize) -> Vec<Lba> {
-    let maps = run.array.own(DriveIdx::from_usize(drive)).unwrap().maps().unwrap();
-    let is_page = |lba: &Lba| {
-        let sector = run.drives[drive].bytes(Extent { lba: *lba, ..extent(0, 1) });
-        Page::decode(sector).is_ok()
-    };
-    maps.iter().filter(is_page).collect()
-}
-
-/// A page of one map is never there on a drive that is needed: it has all others, and a new drive does not wait for that one.
-#[test]
-fn page_that_is_never_there_keeps_neither_other_pages_nor_a_new_drive_waiting() {
-    let mut run = journaled("raid6:2+2,chunk=4KiB", LARGE);
-    write(&mut run, 1, extent(0, 1));
-    run.lose(DriveIdx::new(2));
-    write(&mut run, 2, extent(0, 4));
-    run.run_for(Nanos::from_secs(1));
-    let page = *pages(&run, 0).last().unwrap();
-    // The next map lies in the next slot.
-    let page = page + Sectors::new(16);
-    run.lose(DriveIdx::new(3));
-    let store = |run: &mut Runtime| {
-        while !run.inside.is_empty() {
-            run.finish_any();
-            run.drives[1].bytes_mut(Extent { lba: page, ..extent(0, 1) }).fill(0);
-        }
-        run.wait(Nanos::from_secs(1));
-    };
-    run.write(3, extent(0, 4), &[3; 4 * 4096]);
-    (0..10).for_each(|_| store(&mut run));
-    assert!(run.take(3).unwrap().0.outcome.is_good());
-    assert_eq!(run.array.lost(), only(2).or(only(3)));
-    let all = pages(&run, 0);
-    assert!(all.len() == 4 && all.contains(&page), "{all:?}");
-    let stored: Vec<Lba> = all.into_iter().filter(|lba| *lba != page).collect();
-    assert_eq!(pages(&run, 1), stored);
-    replace(&mut run, 2);
-    (0..100).for_each(|_| store(&mut run));
-    assert_eq!(run.array.lost(), only(3), "{:?}", run.array.rebuild());
-}
-
 #[test]
 fn torn_list_leaves_the_one_before_it() {
     let mut run = with_damage();
     let at = broken(&run);
     write(&mut run, 2, extent(at, 1));
-    let place = run.drives[0].size().get() - 256;
-    let newest: Vec<usize> = found(&run, &[0, 1, 2, 3])
-        .iter()
-        .map(|found| {
-            let generation = |list: &ListCopy| match list {
-                ListCopy::Read(listing) => listing.generation,
-                ListCopy::Nothing | ListCopy::Unreadable => 0,
-            };
-            usize::from(generation(&found.lists[1]) > generation(&found.lists[0]))
-        })
-        .collect();
-    for (drive, slot) in run.drives.iter_mut().zip(newest) {
-        let header = drive.bytes_mut(extent(place + 64 * slot as u64, 1));
-        header[100..].fill(9);
+    let all = found(&run, &[0, 1, 2, 3]);
+    for (drive, found) in run.drives.iter_mut().zip(&all) {
+        let held = found.word().unwrap().held.unwrap();
+        let slot = found.good().unwrap().own.slots()[held.slot];
+        drive.bytes_mut(extent(slot.lba.get(), 1))[100..].fill(9);
     }
     let mut next = start_over(&run, &[0, 1, 2, 3]);
     assert_eq!(read(&mut next, 3, extent(at, 1)), [0], "the list from before the write counts");
@@ -458,19 +342,33 @@ fn torn_list_leaves_the_one_before_it() {
 /// left of it may be on one drive alone, and lost with that.
 #[test]
 fn list_that_was_found_on_one_drive_is_on_enough_before_redundancy_counts() {
-    let mut run = with_damage();
-    let place = run.drives[0].size().get() - 256;
-    for drive in &mut run.drives[1..] {
-        drive.bytes_mut(extent(place, 128)).fill(0);
+    let mut run = started("raid5:3+1,chunk=4KiB", false, DriveSet::EMPTY);
+    write(&mut run, 1, extent(0, 1));
+    let lba = run.array.area().on_drive(Extent { lba: BROKEN.lba, ..extent(0, 1) }).lba;
+    run.bad.insert((BROKEN.drive, lba));
+    let of_first = |run: &Runtime| {
+        let is_meant = |submit: &Submit| {
+            let is_first = submit.drive == BROKEN.drive && submit.command.is_write();
+            is_first && is_metadata(run, submit)
+        };
+        run.inside.iter().position(is_meant)
+    };
+    while of_first(&run).is_none() {
+        run.resync();
+        while let Some(at) = run.inside.iter().position(|submit| !is_metadata(&run, submit)) {
+            run.finish(at);
+        }
     }
+    run.finish(of_first(&run).unwrap());
+    run.bad.clear();
     let mut next = start_over(&run, &[0, 1, 2, 3]);
     stop(&mut next);
     let mut next = start_over(&run, &[0, 1, 2, 3]);
     next.resync();
-    while let Some(at) = next.inside.iter().position(|submit| !is_list(&next, submit)) {
+    while let Some(at) = next.inside.iter().position(|submit| !is_metadata(&next, submit)) {
         next.finish(at);
     }
-    assert!(next.inside.iter().any(|submit| is_list(&next, submit)), "it is on its way");
+    assert!(next.inside.iter().any(|submit| is_metadata(&next, submit)), "it is on its way");
     assert_eq!(next.array.synced(), 0);
     while next.array.synced() < next.array.layout().stripes() {
         next.run_until_quiet();

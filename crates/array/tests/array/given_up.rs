@@ -1,14 +1,14 @@
 //! What becomes of requests that were given up, of answers that wait for a record, and of a stop with a drive
 //! that is silent.
 
+use levelhead_array::assembly::assemble;
 use levelhead_array::membership::{Membership, Why};
-use levelhead_array::quorum::quorum;
-use levelhead_array::superblock::State;
-use levelhead_array::{Books, Ending, Policy, Settings, Spec};
+use levelhead_array::metadata::State;
+use levelhead_array::{Ending, Policy, Recorded, Settings, Spec};
 use levelhead_block::{Command, Outcome};
 use levelhead_units::{DriveIdx, DriveSet, Nanos, Sectors};
 
-use crate::books::{LARGE, PATIENCE, SPEC, found, only, says, started, started_on, whole};
+use crate::metadata::{LARGE, PATIENCE, SPEC, found, only, says, started, started_on, whole};
 use crate::runtime::{Runtime, extent, settings};
 
 fn secs(secs: u64) -> Nanos {
@@ -121,6 +121,9 @@ fn refused_flush_that_was_given_up_is_not_sent_again() {
     run.flush(2);
     run.run_for(secs(125));
     assert_eq!(run.take(2).unwrap().0.outcome, Outcome::Gone);
+    // The metadata that was written meanwhile is sent again, and nothing else.
+    run.accept(DriveIdx::new(0));
+    run.run_for(secs(10));
     assert!(run.array.is_quiet() && run.array.lost().is_empty());
 }
 
@@ -161,7 +164,7 @@ fn held_answer_is_given_up_when_the_loss_cannot_be_recorded() {
         run.write(2, extent(0, 16), &[8; 16 * 4096]);
         run.lose(DriveIdx::new(3));
         run.finish_all_but_records();
-        assert!(run.take(2).is_none(), "G3");
+        assert!(run.take(2).is_none(), "G2");
         run.hang(DriveIdx::new(1));
         run.hang(DriveIdx::new(2));
         run.run_for(secs(1));
@@ -176,8 +179,8 @@ fn held_answer_is_given_up_when_the_loss_cannot_be_recorded() {
     }
 }
 
-/// Ends commands until all flushes have ended and the last entries are under way.
-fn stop_up_to_the_last_entries(run: &mut Runtime) {
+/// Ends commands until all flushes have ended and the last generations are under way.
+fn stop_up_to_the_last_generations(run: &mut Runtime) {
     run.write(1, extent(0, 9), &[7; 9 * 4096]);
     run.run_until_quiet();
     run.stop();
@@ -188,39 +191,39 @@ fn stop_up_to_the_last_entries(run: &mut Runtime) {
 
 /// A drive that says nothing for some seconds at the end is no stale one at the next start.
 #[test]
-fn stall_during_the_last_entries_costs_no_drive() {
+fn stall_during_the_last_generations_costs_no_drive() {
     let mut run = whole(SPEC);
-    stop_up_to_the_last_entries(&mut run);
+    stop_up_to_the_last_generations(&mut run);
     run.hang(DriveIdx::new(1));
     run.run_for(secs(20));
     assert_eq!(run.ending, None, "it is waited for");
-    let assembly = quorum(&found(&run, &[0, 1, 2, 3])).unwrap();
+    let assembly = assemble(&found(&run, &[0, 1, 2, 3])).unwrap();
     assert!(assembly.absent.is_empty(), "a crash meanwhile costs no drive either");
     run.answer_again(DriveIdx::new(1));
     run.run_for(secs(1));
     assert_eq!(run.ending, Some(Ending::Clean));
     assert!(run.array.lost().is_empty());
-    let assembly = quorum(&found(&run, &[0, 1, 2, 3])).unwrap();
-    assert!(assembly.lagging.is_empty() && assembly.book.state == State::Clean);
+    let assembly = assemble(&found(&run, &[0, 1, 2, 3])).unwrap();
+    assert!(assembly.lagging.is_empty() && assembly.metadata.state == State::Clean);
 }
 
-/// One that stays silent is lost, and the last entries say so.
+/// One that stays silent is lost, and the last generations say so.
 #[test]
-fn drive_that_stays_silent_during_the_last_entries_is_recorded_as_lost() {
+fn drive_that_stays_silent_during_the_last_generations_is_recorded_as_lost() {
     let mut run = whole(SPEC);
-    stop_up_to_the_last_entries(&mut run);
+    stop_up_to_the_last_generations(&mut run);
     run.hang(DriveIdx::new(1));
     run.run_for(PATIENCE.answer() + secs(1));
     assert_eq!((run.ending, run.array.lost()), (Some(Ending::Clean), only(1)));
-    let book = says(&run, 0);
+    let metadata = says(&run, 0);
     let membership = Membership::Lost { why: Why::Silent };
-    assert_eq!((book.state, book.members[1].membership), (State::Clean, membership));
-    assert!(quorum(&found(&run, &[0, 2, 3])).unwrap().doubt.is_none());
+    assert_eq!((metadata.state, metadata.members[1].membership), (State::Clean, membership));
+    assert!(assemble(&found(&run, &[0, 2, 3])).unwrap().doubt.is_none());
 }
 
-/// A drive that missed an entry while the array was open is given it before the array is closed.
+/// A drive that missed a generation while the array was open is given it before the array is closed.
 #[test]
-fn drive_that_lags_is_given_the_book_before_the_last_entries() {
+fn drive_that_lags_is_given_the_metadata_before_the_last_generations() {
     let mut run = whole("raid6:2+2,chunk=8KiB");
     run.write(1, extent(0, 1), &[7; 4096]);
     run.run_until_quiet();
@@ -234,10 +237,10 @@ fn drive_that_lags_is_given_the_book_before_the_last_entries() {
     run.answer_again(DriveIdx::new(1));
     run.run_for(secs(5));
     assert_eq!((run.ending, run.array.lost()), (Some(Ending::Clean), only(3)));
-    assert!(quorum(&found(&run, &[0, 1, 2])).unwrap().lagging.is_empty());
+    assert!(assemble(&found(&run, &[0, 1, 2])).unwrap().lagging.is_empty());
 }
 
-/// G6, after a resync in the same run: its own flush may end after those of the stop.
+/// G7, after a resync in the same run: its own flush may end after those of the stop.
 #[test]
 fn array_that_stops_right_after_a_resync_says_clean() {
     for seed in 0..100 {
@@ -256,20 +259,20 @@ fn array_that_stops_right_after_a_resync_says_clean() {
     }
 }
 
-/// A stop in good order leaves no less to go on with than a crash.
+/// A clean stop leaves no less to go on with than a crash.
 #[test]
 fn stop_after_a_loss_during_a_resync_forgets_nothing() {
     const SPEC: &str = "raid4:3+1,chunk=8KiB";
     let mut run = started_on(SPEC, LARGE, true, DriveSet::EMPTY);
     run.write(1, extent(0, 6), &[7; 6 * 4096]);
     run.run_until_quiet();
-    let assembly = quorum(&found(&run, &[0, 1, 2, 3])).unwrap();
+    let assembly = assemble(&found(&run, &[0, 1, 2, 3])).unwrap();
     let spec: Spec = SPEC.parse().unwrap();
     let settings = Settings {
         area: assembly.area.clone(),
         synced: assembly.trusted,
         lost: assembly.absent,
-        books: Some(Books::of(&assembly, levelhead_array::superblock::Uuid([3; 16]))),
+        recorded: Some(Recorded::of(&assembly, levelhead_array::superblock::Uuid([3; 16]))),
         patience: Some(PATIENCE),
         ..settings(spec, 1, Policy::Normal, DriveSet::EMPTY)
     };
@@ -281,11 +284,11 @@ fn stop_after_a_loss_during_a_resync_forgets_nothing() {
     assert!((1..stripes).contains(&again.array.synced()), "a part of it is valid again");
     again.lose(DriveIdx::new(1));
     again.run_until_quiet();
-    let crashed = quorum(&found(&again, &[0, 2, 3])).unwrap();
+    let crashed = assemble(&found(&again, &[0, 2, 3])).unwrap();
     again.stop();
     again.run_until_quiet();
     assert_eq!(again.ending, Some(Ending::Clean));
-    let stopped = quorum(&found(&again, &[0, 2, 3])).unwrap();
+    let stopped = assemble(&found(&again, &[0, 2, 3])).unwrap();
     assert_eq!((crashed.trusted, stopped.trusted), (stripes, stripes));
     assert!(crashed.doubt.is_some() && stopped.doubt.is_some(), "an operator decides");
 }
@@ -306,9 +309,9 @@ fn all_flushes_under_way_fail_when_a_loss_costs_writes() {
     assert_eq!(outcomes, [Outcome::Gone, Outcome::Gone, Outcome::GOOD]);
 }
 
-/// An array without books ends in time, and asks for nothing more.
+/// An array that records nothing ends in time, and asks for nothing more.
 #[test]
-fn array_without_books_ends_although_a_drive_hangs() {
+fn array_that_records_nothing_ends_although_a_drive_hangs() {
     let spec: Spec = "raid0:3,chunk=8KiB".parse().unwrap();
     let patience = Some(PATIENCE);
     let settings = Settings { patience, ..settings(spec, 9, Policy::Normal, DriveSet::EMPTY) };
@@ -321,27 +324,27 @@ fn array_without_books_ends_although_a_drive_hangs() {
     assert!(run.array.deadline().is_none_or(|at| at > run.now()), "it asks to be called at once");
 }
 
-/// A record that was refused, at either copy, is not sent again once its drive is lost.
+/// A record that was refused, in either slot, is not sent again once its drive is lost.
 #[test]
 fn refused_record_of_a_drive_that_is_lost_meanwhile_is_dropped() {
-    for copy in [0, 699] {
+    for slot in [1, 128] {
         let mut run = whole(SPEC);
         let drive = DriveIdx::new(1);
         run.write(1, extent(0, 1), &[7; 4096]);
         let is_it = |submit: &levelhead_array::Submit| {
             let lba = submit.command.extent().map(|extent| extent.lba.get());
-            submit.drive == drive && lba == Some(copy)
+            submit.drive == drive && lba == Some(slot)
         };
         while !run.inside.iter().any(is_it) {
-            let at = run.inside.iter().position(|submit| submit.drive == drive).unwrap();
-            run.finish(at);
+            let at = run.inside.iter().position(|submit| submit.drive == drive);
+            run.finish(at.unwrap_or(0));
         }
         run.refuse(drive);
         let at = run.inside.iter().position(is_it).unwrap();
         run.finish(at);
         run.lose(drive);
         run.run_for(secs(1));
-        assert!(run.take(1).unwrap().0.outcome.is_good(), "copy at {copy}");
+        assert!(run.take(1).unwrap().0.outcome.is_good(), "slot at {slot}");
         run.stop();
         run.run_until_quiet();
         assert_eq!(run.ending, Some(Ending::Clean));
@@ -370,10 +373,10 @@ fn flush_after_a_write_that_is_gone_fails_although_an_earlier_one_has_failed() {
     assert_eq!(run.take(2).unwrap().0.outcome, Outcome::Gone);
 }
 
-/// G2: a drive that lags and is heard while the last flush is under way is given the book before the loss of
+/// A drive that lags and is heard while the last flush is under way is given the metadata before the loss of
 /// another drive is recorded.
 #[test]
-fn drive_that_lags_is_given_the_book_before_a_loss_during_the_last_flush() {
+fn drive_that_lags_is_given_the_metadata_before_a_loss_during_the_last_flush() {
     let mut run = whole("raid6:2+2,chunk=8KiB");
     let lagging = DriveIdx::new(1);
     run.hang(lagging);
@@ -388,5 +391,5 @@ fn drive_that_lags_is_given_the_book_before_a_loss_during_the_last_flush() {
     run.answer_again(lagging);
     run.run_for(secs(5));
     assert_eq!(run.ending, Some(Ending::Clean));
-    assert!(quorum(&found(&run, &[0, 1])).unwrap().lagging.is_empty());
+    assert!(assemble(&found(&run, &[0, 1])).unwrap().lagging.is_empty());
 }

@@ -1,7 +1,6 @@
 //! The array against plain memory, over drives whose order of finishing is the test's choice.
 
 mod background;
-mod books;
 mod copying;
 mod copying_troubles;
 mod damaged;
@@ -13,6 +12,7 @@ mod journal;
 mod late;
 mod level;
 mod mending;
+mod metadata;
 mod mirrors;
 mod promises;
 mod proving;

@@ -4,7 +4,7 @@ use levelhead_array::{Blame, Cell, Row, ScrubState, Settings, Submit, VerifySett
 use levelhead_block::{Command, Effort};
 use levelhead_units::{DriveSet, Lba, Nanos};
 
-use crate::books::PATIENCE;
+use crate::metadata::PATIENCE;
 use crate::runtime::{Runtime, extent, journaled, settings};
 use crate::scrub::SMALL;
 use crate::verify::{self, SUMS, forget, read, status, told, write};

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use levelhead_array::quorum::{Refusal, quorum};
-use levelhead_array::superblock::State;
+use levelhead_array::assembly::{Refusal, assemble};
+use levelhead_array::metadata::State;
 use levelhead_array::{ArrayEvent, Policy, Resync, Settings, Spec};
 use levelhead_block::{Command, Effort};
 use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, Sectors};
 
-use crate::books::{PATIENCE, found, has_generation, only, says, started, whole};
+use crate::metadata::{PATIENCE, found, has_generation, is_record, only, says, started, whole};
 use crate::runtime::{
     Runtime, asked, assert_answered, efforts, extent, fail, finish, fresh, inside_of, run_of,
     settings, wait_for_deadline, warm_up,
@@ -336,24 +336,22 @@ fn pairs_survive_one_loss_each_and_fail_with_both_drives_of_one() {
     assert_answered(&mut run, 6);
 }
 
-/// G1 with the rule of the ledger: two copies of an entry on drives of different pairs are not safe.
+/// G1 with the rule of the store: two copies of a generation on drives of different pairs are not safe.
 #[test]
-fn entry_is_safe_on_both_drives_of_a_pair_and_on_no_fewer() {
+fn generation_is_committed_on_both_drives_of_a_pair_and_on_no_fewer() {
     let mut odd = 0;
     for seed in 0..60 {
         let mut run = whole("raid10:4,chunk=8KiB");
         run.reseed(seed);
         run.write(1, extent(3, 4), &[7; 4 * 4096]);
         while !run.inside.is_empty() {
-            let is_data = |submit: &levelhead_array::Submit| {
-                let place = submit.command.extent().map(|extent| extent.lba.get());
-                submit.command.is_write() && ![Some(0), Some(699)].contains(&place)
-            };
-            let has = |drive: &usize| has_generation(&run, *drive, 3);
+            let is_data =
+                |submit: &levelhead_array::Submit| submit.command.is_write() && !is_record(submit);
+            let has = |drive: &usize| has_generation(&run, *drive, 18);
             let safe: Vec<usize> = (0..4).filter(has).collect();
             let is_pair = [[0, 1], [2, 3]].iter().any(|pair| pair.iter().all(|d| safe.contains(d)));
             if run.inside.iter().any(is_data) {
-                assert!(is_pair, "seed {seed}: data goes out with the entry on {safe:?}");
+                assert!(is_pair, "seed {seed}: data goes out with the generation on {safe:?}");
             }
             odd += u32::from(safe.len() == 2 && !is_pair);
             run.finish_any();
@@ -361,7 +359,7 @@ fn entry_is_safe_on_both_drives_of_a_pair_and_on_no_fewer() {
         assert!(run.take(1).unwrap().0.outcome.is_good());
         assert_eq!(says(&run, 0).state, State::Dirty);
     }
-    assert!(odd > 10, "entries lay on one drive of each pair {odd} times");
+    assert!(odd > 10, "generations lay on one drive of each pair {odd} times");
 }
 
 /// A mirror that loses a drive, and goes on with the other: it must not answer before the loss is recorded.
@@ -386,7 +384,7 @@ fn what_is_left_of_a_mirror_starts_without_force_whatever_happened() {
         run.write(1, extent(3, 1), &[7; 4096]);
         run.run_until_quiet();
         // It is not stopped: the drives say that it is open.
-        let assembly = quorum(&found(&run, drives)).unwrap();
+        let assembly = assemble(&found(&run, drives)).unwrap();
         assert_eq!((assembly.doubt, assembly.trusted), (None, 0), "{drives:?}");
     }
 }
@@ -397,8 +395,8 @@ fn start_needs_a_drive_of_each_pair() {
     let mut run = run;
     run.write(1, extent(3, 1), &[7; 4096]);
     run.run_until_quiet();
-    assert!(quorum(&found(&run, &[1, 2])).is_ok());
-    let refused = quorum(&found(&run, &[2, 3])).unwrap_err();
+    assert!(assemble(&found(&run, &[1, 2])).is_ok());
+    let refused = assemble(&found(&run, &[2, 3])).unwrap_err();
     assert!(matches!(refused, Refusal::TooFew { absent, .. } if absent == set(&[0, 1])));
 }
 

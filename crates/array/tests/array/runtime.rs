@@ -83,7 +83,7 @@ pub(crate) fn settings(spec: Spec, stripes: u64, policy: Policy, lost: DriveSet)
         content: Content::Carried,
         synced: u64::MAX,
         lost,
-        books: None,
+        recorded: None,
         patience: None,
         background: None,
         verify: None,
@@ -213,10 +213,8 @@ impl Runtime {
 
     /// Ends commands until none is left that is not a superblock's.
     pub(crate) fn finish_all_but_records(&mut self) {
-        let is_record = |submit: &Submit| {
-            let lba = submit.command.extent().map(|extent| extent.lba);
-            submit.command.is_write() && [Some(Lba::ZERO), Some(Lba::new(699))].contains(&lba)
-        };
+        let is_record =
+            |submit: &Submit| submit.command.is_write() && crate::metadata::is_record(submit);
         while let Some(at) = self.inside.iter().position(|submit| !is_record(submit)) {
             self.finish(at);
         }
@@ -435,13 +433,7 @@ impl Runtime {
                     }
                     self.buffers.discard(buf);
                 }
-                Action::Inscribe { into, superblock } => {
-                    self.buffers.inscribe(into, &superblock.encode());
-                }
-                Action::Map { into, page } => self.buffers.inscribe(into, &page.encode()),
-                Action::Enlist { into, listing } => {
-                    self.buffers.inscribe(into, &listing.encode());
-                }
+                Action::Inscribe { into, what } => self.buffers.inscribe(into, &what.encode()),
                 Action::Log { into, record, sums } => {
                     let sums = match sums {
                         Sums::Known(sums) => sums,

@@ -8,7 +8,7 @@ use levelhead_array::{
 use levelhead_block::{Command, Effort, Outcome, SectorSet};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, Sectors};
 
-use crate::books::PATIENCE;
+use crate::metadata::PATIENCE;
 use crate::runtime::{Runtime, extent, journaled, settings};
 
 pub(crate) const WAIT: Nanos = Nanos::from_millis(1);

@@ -1,15 +1,16 @@
 //! What operators have said of the array's own work, over stops, cuts and starts.
 
-use levelhead_array::quorum::quorum;
-use levelhead_array::superblock::{Book, Forced, State, Uuid};
+use levelhead_array::assembly::assemble;
+use levelhead_array::metadata::{Forced, Inscription, Metadata, State};
+use levelhead_array::superblock::Uuid;
 use levelhead_array::{
-    ArrayEvent, Blame, Books, Budget, Policy, RebuildWish, ScrubProgress, ScrubState, Settings,
+    ArrayEvent, Blame, Budget, Policy, RebuildWish, Recorded, ScrubProgress, ScrubState, Settings,
     Submit, Wishes,
 };
 use levelhead_block::{BlockDevice, Memory};
 use levelhead_units::{Bytes, DriveIdx, DriveSet, Extent, Lba, Nanos, Sectors};
 
-use crate::books::{LARGE, PATIENCE, SPEC, found, only, says, started_on};
+use crate::metadata::{LARGE, PATIENCE, SPEC, found, only, says, started_on};
 use crate::runtime::{Runtime, extent, settings};
 
 /// The array that is found on these drives, and that works by itself.
@@ -26,15 +27,15 @@ pub(crate) fn start_over_with(
     drives: &[usize],
     background: Option<Budget>,
 ) -> Runtime {
-    let assembly = quorum(&found(run, drives)).unwrap();
+    let assembly = assemble(&found(run, drives)).unwrap();
     let settings = Settings {
         area: assembly.area.clone(),
         synced: assembly.trusted,
         lost: assembly.absent,
-        books: Some(Books::of(&assembly, Uuid([3; 16]))),
+        recorded: Some(Recorded::of(&assembly, Uuid([3; 16]))),
         patience: Some(PATIENCE),
         background,
-        ..settings(assembly.book.spec, 1, Policy::Normal, DriveSet::EMPTY)
+        ..settings(assembly.metadata.spec, 1, Policy::Normal, DriveSet::EMPTY)
     };
     let mut next = Runtime::with_drives_of(&settings, 1, run.drives[0].size());
     for (copy, drive) in next.drives.iter_mut().zip(&run.drives) {
@@ -74,20 +75,17 @@ fn begin_scrub(run: &mut Runtime) {
     run.wait(Nanos::ZERO);
 }
 
-/// A command for the superblocks, which come first here: they are read back as well, and a change of the books takes as long as a
-/// scrub otherwise.
-fn of_books(run: &Runtime) -> Option<usize> {
-    let is_of_books = |submit: &Submit| {
-        let at = submit.command.extent().map(|extent| extent.lba.get());
-        [Some(0), Some(LARGE.get() - 1)].contains(&at)
-    };
-    run.inside.iter().position(is_of_books)
+/// A command for the metadata, which comes first here: it is read back as well, and takes as long as a scrub otherwise.
+fn of_records(run: &Runtime) -> Option<usize> {
+    let is_of_records =
+        |submit: &Submit| submit.command.extent().is_some_and(|extent| extent.lba.get() < 255);
+    run.inside.iter().position(is_of_records)
 }
 
 /// Until it has seen something, and not everything. That it has begun is on all drives then.
 fn scrub_a_part(run: &mut Runtime) -> u64 {
     begin_scrub(run);
-    while let Some(at) = of_books(run) {
+    while let Some(at) = of_records(run) {
         run.finish(at);
     }
     run.run_until(|run| run.array.scrub().to > 0);
@@ -130,9 +128,9 @@ fn scrub_that_was_under_way_goes_on_from_where_it_was() {
         assert_eq!(run.array.counters().scrubbed_stripes, stripes - to);
         stop(&mut run);
         for drive in ALL {
-            let book = says(&run, drive);
-            assert_eq!((book.wishes, book.state), (Wishes::default(), State::Clean));
-            assert_eq!(Some(book.generation), run.array.generation());
+            let metadata = says(&run, drive);
+            assert_eq!((metadata.wishes, metadata.state), (Wishes::default(), State::Clean));
+            assert_eq!(Some(metadata.generation), run.array.generation());
         }
         assert_eq!(start_over(&run, &ALL).array.scrub().state, ScrubState::Idle);
     }
@@ -185,14 +183,13 @@ fn scrub_that_was_stopped_waits_to_be_told_to_go_on() {
 fn what_a_scrub_has_found_counts_after_a_restart() {
     for is_wrong in [false, true] {
         let mut run = stopped(LARGE);
-        let mut books = found(&run, &ALL);
-        for (drive, member) in books.iter_mut().enumerate() {
-            for (copy, lba) in member.copies.iter_mut().zip([0, LARGE.get() - 1]) {
-                let levelhead_array::quorum::Copy::Read(word) = copy else { panic!() };
-                let mut word = word.as_ref().clone().unwrap();
-                word.book.forced = Forced::Yes;
-                run.drives[drive].bytes_mut(extent(lba, 1)).copy_from_slice(&word.encode());
-            }
+        for (drive, found) in found(&run, &ALL).iter().enumerate() {
+            let held = found.word().unwrap().held.unwrap();
+            let slot = found.good().unwrap().own.slots()[held.slot].lba.get();
+            let metadata = Metadata { forced: Forced::Yes, ..says(&run, drive) };
+            let holder = metadata.members[drive].id;
+            let bytes = Inscription { metadata: metadata.into(), holder }.encode();
+            run.drives[drive].bytes_mut(extent(slot, 1)).copy_from_slice(&bytes);
         }
         if is_wrong {
             let place = run.array.area().on_drive(extent(3, 1));
@@ -202,7 +199,7 @@ fn what_a_scrub_has_found_counts_after_a_restart() {
         scrub_a_part(&mut run);
         if is_wrong {
             while run.array.scrub().found.unlocated == 0 {
-                run.finish(of_books(&run).unwrap_or(0));
+                run.finish(of_records(&run).unwrap_or(0));
             }
         }
         stop(&mut run);
@@ -217,7 +214,7 @@ fn what_a_scrub_has_found_counts_after_a_restart() {
     }
 }
 
-/// Whatever a cut leaves of an entry that says it, no drive is two generations behind, and the scrub is known or not.
+/// Whatever a cut leaves of a generation that says it, no drive is lost for it, and the scrub is known or not.
 #[test]
 fn array_that_is_cut_off_while_it_records_a_wish_starts_with_all_its_drives() {
     let stopped = stopped(Sectors::new(700));
@@ -262,9 +259,9 @@ fn nothing_is_recorded_while_a_drive_is_merely_not_there() {
     assert_eq!(says(&run, 0).wishes.rebuild, wish);
 }
 
-/// G9: what is said while an entry is under way is said by the one after it, however often it changes.
+/// G9: what is said while a generation is under way is said by the one after it, however often it changes.
 #[test]
-fn wishes_that_come_while_one_is_recorded_take_one_entry_more() {
+fn wishes_that_come_while_one_is_recorded_take_one_generation_more() {
     let mut run = whole(false);
     let before = says(&run, 0).generation;
     let wish = |rate| RebuildWish { rate_min: Some(Bytes::new(rate)), is_paused: false };
@@ -273,8 +270,8 @@ fn wishes_that_come_while_one_is_recorded_take_one_entry_more() {
         run.wait(Nanos::ZERO);
     }
     run.run_until_quiet();
-    let Book { generation, wishes, .. } = says(&run, 0);
-    assert_eq!((generation, wishes.rebuild), (before + 2, wish(5)));
+    let Metadata { generation, wishes, .. } = says(&run, 0);
+    assert_eq!((generation, wishes.rebuild), (before.plus(17), wish(5)));
 }
 
 #[test]
@@ -286,13 +283,13 @@ fn drive_that_is_silent_while_wishes_are_recorded_is_as_good_as_the_others() {
         run.array.handle_rebuild_wish(run.now(), wish);
         run.run_for(Nanos::from_secs(20));
     }
-    let behind = says(&run, 0).generation - says(&run, 1).generation;
-    assert_eq!((behind, run.array.silent()), (1, only(1)));
-    assert!(quorum(&found(&run, &ALL)).unwrap().absent.is_empty());
+    assert!(says(&run, 1).generation < says(&run, 0).generation);
+    assert_eq!(run.array.silent(), only(1));
+    assert!(assemble(&found(&run, &ALL)).unwrap().absent.is_empty());
     run.answer_again(DriveIdx::new(1));
     run.run_for(Nanos::from_secs(20));
     stop(&mut run);
-    assert!(quorum(&found(&run, &ALL)).unwrap().absent.is_empty());
+    assert!(assemble(&found(&run, &ALL)).unwrap().absent.is_empty());
 }
 
 #[test]

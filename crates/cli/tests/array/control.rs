@@ -57,6 +57,7 @@ fn status_tells_what_an_array_does_while_it_serves() {
         "drives",
         "events",
         "forced",
+        "generations",
         "held",
         "journal",
         "journal_appends",
@@ -68,10 +69,8 @@ fn status_tells_what_an_array_does_while_it_serves() {
         "journal_places",
         "journal_records",
         "journal_unrecovered",
-        "ledger_entries",
         "max_ms",
         "mean_ms",
-        "missed_writes",
         "outstanding",
         "p50_ms",
         "p99_ms",
@@ -119,7 +118,7 @@ fn status_tells_what_an_array_does_while_it_serves() {
     assert!(status["subrequests"].as_u64().unwrap() >= 4, "{status}");
     assert!(status["journal_records"].as_u64().unwrap() >= 4, "{status}");
     assert!(status["decoded"].as_u64().unwrap() > 0, "a drive is missing: {status}");
-    assert!(status["ledger_entries"].as_u64().unwrap() >= 2, "it was opened to be written to");
+    assert!(status["generations"].as_u64().unwrap() >= 2, "it was opened to be written to");
     assert_eq!(status["held"], 0);
     let latencies = ["p50_ms", "p99_ms", "max_ms"].map(|key| status[key].as_f64().unwrap());
     assert!(latencies.is_sorted() && latencies[0] > 0.0, "{status}");
@@ -167,7 +166,7 @@ fn status_tells_what_an_array_does_while_it_serves() {
     let counted =
         ["requests", "subrequests", "removed", "redispatched", "decoded", "held"].map(counted);
     assert!(
-        text.contains(&format!("\nsince the start: {}, ledger entries ", counted.join(", "))),
+        text.contains(&format!("\nsince the start: {}, generations ", counted.join(", "))),
         "{text}"
     );
     let state = |drive: &str| {

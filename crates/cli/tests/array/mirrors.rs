@@ -34,7 +34,7 @@ fn members_of_a_mirror_hold_the_same_bytes_and_each_is_enough() {
     scribble(&client, &mut model, 1);
     drop(client);
     serving.stop();
-    // All but the superblocks, which name their members.
+    // All but the superblocks and the metadata, which name their members.
     let data =
         |path: &String| fs::read(path).unwrap()[1 << 20..DRIVE as usize - (1 << 20)].to_vec();
     let held: Vec<Vec<u8>> = drives.iter().map(data).collect();

@@ -87,13 +87,13 @@ impl Array {
 #[test]
 fn drives_that_are_no_array_are_refused_and_left_as_they_are() {
     type Change = fn(&Array);
-    let cases: [(&str, Change, &[&str]); 11] = [
+    let cases: [(&str, Change, &[&str]); 12] = [
         (
             "F5: a copy of a member made earlier",
             |array| {
                 fs::write(&array.drives[1], &array.earlier[1]).unwrap();
             },
-            &["d1.img holds old data: it is at generation 5", "d0.img at 9"],
+            &["d1.img holds old data: it is at generation 20", "d0.img at 39"],
         ),
         (
             "F6: a member that is shorter by 1 MiB",
@@ -166,18 +166,29 @@ fn drives_that_are_no_array_are_refused_and_left_as_they_are() {
         (
             "a member without superblocks",
             |array| {
-                array.patch(1, &[0; 4096], 0);
-                array.patch(1, &[0; 4096], DRIVE - 4096);
+                for copy in [0, 255 * 4096, DRIVE - 4096] {
+                    array.patch(1, &[0; 4096], copy);
+                }
             },
             &["d1.img is not a drive of an array"],
         ),
         (
             "a member with damaged superblocks",
             |array| {
-                array.patch(1, &[0xFF], 100);
-                array.patch(1, &[0xFF], DRIVE - 4096 + 100);
+                for copy in [0, 255 * 4096, DRIVE - 4096] {
+                    array.patch(1, &[0xFF], copy + 100);
+                }
             },
             &["d1.img cannot be used: the superblock is damaged: its checksum is"],
+        ),
+        (
+            "members without metadata",
+            |array| {
+                for (drive, slot) in (0..3).flat_map(|drive| [(drive, 1), (drive, 128)]) {
+                    array.patch(drive, &[0; 4096], slot * 4096);
+                }
+            },
+            &["the drives of the array have no metadata: create was interrupted"],
         ),
         (
             "halves that went different ways",

@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 
 use levelhead_array::damaged::DamagedRange;
 use levelhead_array::membership::Why;
-use levelhead_array::superblock::Forced;
+use levelhead_array::metadata::Forced;
 use levelhead_array::{Blame, DriveCounters, Refusal};
 use levelhead_drive::Faults;
 use levelhead_units::{DriveIdx, Extent, Instant, Ratio, Sectors};
@@ -258,7 +258,7 @@ impl Engine {
         };
         Status {
             spec: *array.layout().spec(),
-            uuid: array.uuid().expect("a server keeps books"),
+            uuid: array.uuid().expect("a server keeps metadata"),
             size: array.size(),
             policy: array.policy(),
             state,

@@ -1,5 +1,6 @@
 //! A new drive in the place of a lost one, and spares that wait for a place.
 
+use levelhead_array::assembly::Word;
 use levelhead_array::membership::Membership;
 use levelhead_array::superblock::{Own, Superblock, Uuid};
 use levelhead_array::{NewMember, NotReplaced, RebuildWish};
@@ -7,7 +8,6 @@ use levelhead_units::{DriveIdx, DriveSet, Sectors};
 
 use super::Engine;
 use crate::error::{HostError, fail};
-use crate::random::draw_uuid;
 use crate::seat::Seat;
 
 /// A drive that is ready to come into a place.
@@ -29,7 +29,7 @@ pub(crate) enum Way {
 
 /// A drive that is back since the start.
 pub(crate) struct Comeback {
-    pub(crate) own: Own,
+    pub(crate) new: NewMember,
     pub(crate) ready: Ready,
 }
 
@@ -49,8 +49,8 @@ impl Wanted {
     }
 
     /// Whether a superblock is of the same array.
-    pub(crate) fn is_of(&self, word: &Superblock) -> bool {
-        word.book.array == self.array
+    pub(crate) fn is_of(&self, superblock: &Superblock) -> bool {
+        superblock.array == self.array
     }
 
     fn own_on(&self, drive: DriveIdx, size: Sectors) -> Option<Own> {
@@ -65,9 +65,9 @@ impl Engine {
         let own = array.own_of_a_member(drive).cloned();
         let own = own.ok_or_else(|| HostError::new("the array has no drive"))?;
         let Some(drive_size) = array.drive_size(drive) else {
-            return fail("the array keeps no books");
+            return fail("the array keeps no metadata");
         };
-        let array = array.uuid().expect("it keeps books");
+        let array = array.uuid().expect("it keeps metadata");
         Ok(Wanted { array, own, drive_size })
     }
 
@@ -91,7 +91,7 @@ impl Engine {
         let own = wanted.own_on(drive, ready.size);
         let own = own.expect("it was found to be large enough when it was opened");
         let now = self.now();
-        let new = Some(NewMember { uuid: ready.uuid, own });
+        let new = Some(NewMember { uuid: ready.uuid, own, held: None });
         let done = match way {
             Way::Fill => {
                 ready.seat.introduce(drive, &mut self.parts.array);
@@ -148,10 +148,15 @@ impl Engine {
     }
 
     /// The drive that a place has lost is still there, and is given what it has missed.
-    fn take_back_seated(&mut self, drive: DriveIdx, uuid: Uuid) -> Result<(), HostError> {
-        let own = self.parts.array.own(drive).cloned();
-        let Some(own) = own else { return fail(tell(NotReplaced::NoMap, drive)) };
-        self.give_back(drive, NewMember { uuid, own })?;
+    fn take_back_seated(&mut self, drive: DriveIdx) -> Result<(), HostError> {
+        let array = &self.parts.array;
+        let member = array.members().and_then(|members| members.get(drive.as_usize()));
+        let (Some(own), Some(member)) = (array.own(drive).cloned(), member) else {
+            return fail(tell(NotReplaced::NoMap, drive));
+        };
+        // The array knows itself which metadata it has given to it.
+        let new = NewMember { uuid: member.id.uuid, own, held: None };
+        self.give_back(drive, new)?;
         self.parts.seats[drive.as_usize()].work.forget_failure();
         Ok(())
     }
@@ -160,7 +165,7 @@ impl Engine {
     pub(crate) fn take_back(
         &mut self,
         drive: DriveIdx,
-        word: &Superblock,
+        word: &Word,
         ready: Ready,
     ) -> Result<(), HostError> {
         if self.may_replace(drive)? == Way::Copy {
@@ -169,16 +174,18 @@ impl Engine {
                 ready.name
             ));
         }
-        if ready.size < word.own.size || !self.parts.array.knows(drive, word) {
+        let Word { superblock, held, .. } = word;
+        if ready.size < superblock.own.size || !self.parts.array.knows(drive, word) {
             let name = ready.name;
             return fail(format!(
                 "{name} holds drive {} of this array, and what that has missed as drive {drive} is not known: \
                  --force rebuilds it in full",
-                word.own.drive
+                superblock.own.drive
             ));
         }
-        let Ready { uuid, seat, .. } = ready;
-        self.give_back(drive, NewMember { uuid, own: word.own.clone() })?;
+        let (uuid, own) = (superblock.member, superblock.own.clone());
+        self.give_back(drive, NewMember { uuid, own, held: *held })?;
+        let seat = ready.seat;
         seat.introduce(drive, &mut self.parts.array);
         self.put_into(drive, seat);
         Ok(())
@@ -196,23 +203,23 @@ impl Engine {
         if self.returning.is_empty() {
             return;
         }
-        let back: DriveSet = self.returning.iter().map(|back| back.own.drive).collect();
+        let back: DriveSet = self.returning.iter().map(|back| back.new.own.drive).collect();
         let array = &self.parts.array;
         if !array.is_open() && !array.away().without(back).is_empty() {
             return;
         }
-        let is_ready = |back: &mut Comeback| array.may_return(back.own.drive).is_ok();
+        let is_ready = |back: &mut Comeback| array.may_return(back.new.own.drive).is_ok();
         let ready: Vec<Comeback> = self.returning.extract_if(.., is_ready).collect();
-        for Comeback { own, ready: Ready { uuid, seat, .. } } in ready {
-            let drive = own.drive;
+        for Comeback { new, ready: Ready { seat, .. } } in ready {
+            let drive = new.own.drive;
             seat.introduce(drive, &mut self.parts.array);
             self.put_into(drive, seat);
             // Nothing has changed since it was asked whether that may be.
-            drop(self.give_back(drive, NewMember { uuid, own }));
+            drop(self.give_back(drive, new));
         }
         // What will never be taken back is not kept open.
         let away = self.parts.array.away();
-        let is_over = |back: &mut Comeback| !away.contains(back.own.drive);
+        let is_over = |back: &mut Comeback| !away.contains(back.new.own.drive);
         let over: Vec<Comeback> = self.returning.extract_if(.., is_over).collect();
         over.into_iter().for_each(|back| self.dispose(None, back.ready.seat));
     }
@@ -224,10 +231,7 @@ impl Engine {
         let ready: Vec<DriveIdx> =
             wanted.iter().filter(|&drive| array.may_return(drive).is_ok()).collect();
         for drive in ready {
-            // Without an identity for it, it is tried again with the next event.
-            if let Ok(uuid) = draw_uuid() {
-                drop(self.take_back_seated(drive, uuid));
-            }
+            drop(self.take_back_seated(drive));
         }
     }
 

@@ -5,9 +5,11 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use levelhead_array::assembly::Copy;
+use levelhead_array::membership::Generation;
+use levelhead_array::metadata::{Metadata, Slot, State};
 use levelhead_array::offline::Overlay;
-use levelhead_array::quorum::Copy;
-use levelhead_array::superblock::{State, Uuid};
+use levelhead_array::superblock::Uuid;
 use levelhead_array::{Cell, Row, Spec};
 use levelhead_erasure::{Kernel, SymbolSet};
 use levelhead_units::{Bytes, DriveIdx, DriveSet, Extent, Lba, Sectors};
@@ -108,6 +110,7 @@ pub fn check(
     };
     let mut findings = Findings::default();
     superblocks(&array, &mut findings);
+    metadata(&array, &mut findings);
     let rings = Rings::read(&array, &note);
     let overlay = rings.overlay(&array);
     of_journal(&rings, &overlay, &mut findings);
@@ -133,15 +136,15 @@ pub fn check(
         sectors: overlay.len(),
     };
     Ok(Checked {
-        spec: array.book.spec,
-        uuid: array.book.array,
+        spec: array.metadata.spec,
+        uuid: array.metadata.array,
         size: array.layout.size(),
-        is_clean: array.book.state == State::Clean,
+        is_clean: array.metadata.state == State::Clean,
         drives: array.drives.iter().map(|drive| Some(drive.as_ref()?.member.clone())).collect(),
         absent: DriveSet::first(array.drives.len() as u8).without(array.present()),
         left_out: array.left_out.clone(),
         doubt: array.doubt.clone(),
-        journal: array.book.journal.map(|_| journal),
+        journal: array.metadata.journal.map(|_| journal),
         codewords: counts,
         findings: findings.finish(),
         read: Bytes::new(done.into_inner()),
@@ -156,7 +159,7 @@ pub(super) fn total(array: &Offline) -> Bytes {
     let own = array.there().map(|(at, drive)| {
         let data = if with_data.contains(at) { data } else { Sectors::ZERO };
         let journal: Sectors = drive.own.journal().iter().map(|piece| piece.sectors).sum();
-        let journal = if array.book.journal.is_some() { journal } else { Sectors::ZERO };
+        let journal = if array.metadata.journal.is_some() { journal } else { Sectors::ZERO };
         (data + journal).bytes().get()
     });
     Bytes::new(own.sum())
@@ -206,8 +209,7 @@ pub(super) fn read_all(
     })
 }
 
-/// Whether every copy of every superblock says what the array says. While it was open a drive may lack the last
-/// change.
+/// Whether every copy of every superblock is good. That all of a drive say the same is known by now.
 fn superblocks(array: &Offline, findings: &mut Findings) {
     for (drive, of) in array.there() {
         for (copy, lba) in of.found.copies.iter().zip(of.own.copies()) {
@@ -215,15 +217,7 @@ fn superblocks(array: &Offline, findings: &mut Findings) {
                 Copy::Unreadable => "it cannot be read".to_owned(),
                 Copy::Read(read) => match &**read {
                     Err(error) => error.to_string(),
-                    Ok(word) if word.book == array.book => continue,
-                    Ok(word) => {
-                        let (own, right) = (word.book.generation, array.book.generation);
-                        // A crash in the middle of a change leaves this, and a start completes it.
-                        if own + 1 == right {
-                            continue;
-                        }
-                        format!("it is at generation {own}, the array at {right}")
-                    }
+                    Ok(_) => continue,
                 },
             };
             let on_drive = Some(Extent::new(lba, Sectors::new(1)));
@@ -231,6 +225,37 @@ fn superblocks(array: &Offline, findings: &mut Findings) {
             findings.note(Finding { kind, drives, on_drive, in_array, detail });
         }
     }
+}
+
+/// Whether every drive has the metadata, in slots that can be read.
+fn metadata(array: &Offline, findings: &mut Findings) {
+    let mut note = |drive, extent, detail| {
+        let (kind, drives, on_drive) = (FindingKind::Metadata, only(drive), Some(extent));
+        findings.note(Finding { kind, drives, on_drive, in_array: None, detail });
+    };
+    for (drive, of) in array.there() {
+        let slots = of.own.slots();
+        for (slot, extent) in of.found.slots.iter().zip(slots) {
+            if *slot == Slot::Unreadable {
+                note(drive, extent, "it cannot be read, or is damaged".to_owned());
+            }
+        }
+        let held = of.found.word().and_then(|word| word.held);
+        let own = held.map_or(Generation::NONE, |held| held.generation);
+        let right = &array.metadata;
+        if !may_be_at(own, right) {
+            let slot = slots[held.map_or(0, |held| held.slot)];
+            let detail = format!("it is at generation {own}, the array at {}", right.generation);
+            note(drive, slot, detail);
+        }
+    }
+}
+
+/// Whether a drive may be at this generation: the last one, or one of those that a crash leaves behind, and a start completes.
+/// While the array is open a drive may lack the last changes, and what they were is in the metadata of the others.
+fn may_be_at(own: Generation, right: &Metadata) -> bool {
+    let is_last = own == right.generation || own.plus(1) == right.generation;
+    is_last || own == right.base || right.state == State::Dirty
 }
 
 fn of_journal(rings: &Rings, overlay: &Overlay, findings: &mut Findings) {
@@ -304,7 +329,7 @@ impl Check<'_> {
     /// What the array itself says that it does not have.
     fn note_damaged(&mut self) {
         let array = self.array;
-        for range in array.damaged.ranges() {
+        for range in array.metadata.damaged.ranges() {
             for lba in range.extent.iter() {
                 let cell = Cell { drive: range.drive, lba };
                 let detail = "the array keeps it as damaged".to_owned();

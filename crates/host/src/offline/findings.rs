@@ -10,8 +10,10 @@ const NAMED_MAX: usize = 1_000;
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FindingKind {
-    /// A copy of a superblock cannot be read, is damaged, or says something else than the array's others.
+    /// A copy of a superblock cannot be read, or is damaged.
     Superblock,
+    /// A slot for the metadata cannot be read, or is damaged, or a drive lacks the newest metadata.
+    Metadata,
     /// A sector of a ring cannot be read.
     Ring,
     /// The record of a committed transaction is missing or damaged.
@@ -31,6 +33,7 @@ impl FindingKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Superblock => "superblock",
+            Self::Metadata => "metadata",
             Self::Ring => "ring",
             Self::Record => "record",
             Self::Unreadable => "unreadable",

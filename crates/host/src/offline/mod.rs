@@ -17,10 +17,9 @@ mod rings;
 pub(crate) mod salvage;
 mod window;
 
-use levelhead_array::damaged::DamagedList;
-use levelhead_array::membership::Membership;
-use levelhead_array::quorum::{Assembly, Found, Refusal, quorum};
-use levelhead_array::superblock::{Book, Own};
+use levelhead_array::assembly::{Assembly, Found, Placed, Refusal, assemble};
+use levelhead_array::metadata::Metadata;
+use levelhead_array::superblock::Own;
 use levelhead_array::{Area, Layout};
 use levelhead_units::{DriveIdx, DriveSet, Sectors};
 
@@ -55,7 +54,7 @@ impl Looked {
         check_distinct(&members)?;
         let opened = members.iter().map(open).collect::<Result<Vec<Opened>, HostError>>()?;
         let mut found: Vec<Found> = opened.iter().map(labels::find).collect();
-        labels::find_second_copies(&opened, &mut found);
+        labels::find_last_copies(&opened, &mut found);
         Ok(Self { members, opened, found })
     }
 
@@ -80,7 +79,7 @@ fn open(member: &MemberSpec) -> Result<Opened, HostError> {
 
 /// An array whose drives are open to be read.
 pub(crate) struct Offline {
-    pub(crate) book: Book,
+    pub(crate) metadata: Metadata,
     pub(crate) area: Area,
     pub(crate) layout: Layout,
     /// Stripes below this number have redundancy that may be trusted.
@@ -88,8 +87,6 @@ pub(crate) struct Offline {
     /// Its drives, in order; nothing where one is not there.
     pub(crate) drives: Vec<Option<OfflineDrive>>,
     pub(crate) left_out: Vec<LeftOut>,
-    /// Sectors that count as damaged whatever is in their places.
-    pub(crate) damaged: DamagedList,
     /// Why a server would not go on unless it is forced to.
     pub(crate) doubt: Option<String>,
 }
@@ -113,7 +110,7 @@ impl Offline {
                     true => HostError::array_failed(tell(&refusal, members)),
                     false => HostError::new(tell(&refusal, members)),
                 };
-                (quorum(&looked.found).map_err(tell)?, Vec::new())
+                (assemble(&looked.found).map_err(tell)?, Vec::new())
             }
             Which::Among { .. } => {
                 let selection = select(&looked.members, &looked.found);
@@ -127,15 +124,14 @@ impl Offline {
 
     fn of(assembly: Assembly, looked: &Looked, left_out: Vec<LeftOut>) -> Self {
         let doubt = assembly.doubt.map(|doubt| crate::refusals::tell_doubt(doubt, &assembly));
-        let drive = |place: &Option<levelhead_array::quorum::Placed>| {
+        let drive = |place: &Option<Placed>| {
             let place = place.as_ref()?;
             Some(looked.drive(place.found, place.own.clone()))
         };
         let drives = assembly.places.iter().map(drive).collect();
-        let layout = Layout::new(assembly.book.spec, assembly.book.drive_size);
-        let Assembly { book, area, trusted, damaged, .. } = assembly;
-        let damaged = damaged.list;
-        Self { book, area, layout, trusted, drives, left_out, damaged, doubt }
+        let Assembly { metadata, area, trusted, .. } = assembly;
+        let layout = Layout::new(metadata.spec, metadata.drive_size);
+        Self { metadata, area, layout, trusted, drives, left_out, doubt }
     }
 
     /// The drives that are there, and their places.
@@ -151,7 +147,7 @@ impl Offline {
     }
 
     pub(crate) fn is_filling(&self, drive: DriveIdx) -> bool {
-        matches!(self.book.members[drive.as_usize()].membership, Membership::Filling { .. })
+        self.metadata.members[drive.as_usize()].is_filling()
     }
 }
 

@@ -141,19 +141,19 @@ impl Listed<'_> {
     fn is_zero(&self, cell: Cell) -> bool {
         let layout = &self.array.layout;
         let is_data = layout.symbol(cell).1 < layout.data_symbols();
-        is_data && !layout.spec().is_mirror() && !self.array.damaged.is_widened()
+        is_data && !layout.spec().is_mirror() && !self.array.metadata.damaged.is_widened()
     }
 
     /// The data of a drive that is not there which counts as zeroes all the same.
     fn zeroes(&self) -> BTreeSet<usize> {
         let Self { array, overlay, window, drive } = *self;
         // Drives for the journal have no data.
-        if array.damaged.is_empty() || !array.layout.spec().data_drives().contains(drive) {
+        if array.metadata.damaged.is_empty() || !array.layout.spec().data_drives().contains(drive) {
             return BTreeSet::new();
         }
         let is_one = |index: &usize| {
             let cell = Cell { drive, lba: window.lba(*index) };
-            array.damaged.covers(cell) && !overlay.is_changed(cell) && self.is_zero(cell)
+            array.metadata.damaged.covers(cell) && !overlay.is_changed(cell) && self.is_zero(cell)
         };
         (0..window.sectors().as_usize()).filter(is_one).collect()
     }
@@ -162,12 +162,12 @@ impl Listed<'_> {
     /// the list was full once. What the journal has is newer than the list.
     fn take(&self, over: &BTreeSet<usize>, buf: &mut Buf, gone: &mut BTreeSet<usize>) {
         let Self { array, overlay, window, drive } = *self;
-        if array.damaged.is_empty() {
+        if array.metadata.damaged.is_empty() {
             return;
         }
         for index in (0..window.sectors().as_usize()).filter(|index| !over.contains(index)) {
             let cell = Cell { drive, lba: window.lba(index) };
-            if !array.damaged.covers(cell) || overlay.is_made_right(cell) {
+            if !array.metadata.damaged.covers(cell) || overlay.is_made_right(cell) {
                 continue;
             }
             if self.is_zero(cell) {

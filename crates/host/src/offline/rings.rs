@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use levelhead_array::Cell;
 use levelhead_array::journal::record::{FoundRecord, RingName, examine};
+use levelhead_array::metadata::{Kept, State};
 use levelhead_array::offline::{CutOff, Overlay};
-use levelhead_array::superblock::{Kept, State};
 use levelhead_block::{Buf, SectorSet};
 use levelhead_units::{DriveIdx, Extent, Lba, Sectors};
 
@@ -25,14 +25,14 @@ pub(crate) struct Rings {
 impl Rings {
     /// Reads the rings of all drives that are there, side by side. `note` is told how many sectors were read.
     pub(crate) fn read(array: &Offline, note: &(dyn Fn(Sectors) + Sync)) -> Self {
-        if array.book.journal.is_none() {
+        if array.metadata.journal.is_none() {
             return Self::default();
         }
         std::thread::scope(|scope| {
             let there: Vec<(DriveIdx, &OfflineDrive)> = array.there().collect();
             let threads = there.into_iter().map(|(drive, of)| {
-                let member = array.book.members[drive.as_usize()].uuid;
-                let name = RingName { array: array.book.array, member };
+                let member = array.metadata.members[drive.as_usize()].id;
+                let name = RingName { array: array.metadata.array, member };
                 let read = move || Self::of(drive, of, name, note);
                 let thread = std::thread::Builder::new().name("rings".into());
                 // Without another thread it is this one that reads.
@@ -79,8 +79,8 @@ impl Rings {
 
     /// What the rings lay over the places: nothing, if the array was stopped in good order.
     pub(crate) fn overlay(&self, array: &Offline) -> Overlay {
-        let is_open = array.book.state == State::Dirty;
-        let Some(Kept { first: floor, .. }) = array.book.journal.filter(|_| is_open) else {
+        let is_open = array.metadata.state == State::Dirty;
+        let Some(Kept { first: floor, .. }) = array.metadata.journal.filter(|_| is_open) else {
             return Overlay::default();
         };
         let cut_off = CutOff {
@@ -89,7 +89,7 @@ impl Rings {
             present: array.present(),
             trusted: array.trusted,
             floor,
-            damaged: &array.damaged,
+            damaged: &array.metadata.damaged,
         };
         let mut unreadable: BTreeSet<Cell> = BTreeSet::new();
         loop {

@@ -18,10 +18,11 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use levelhead_array::damaged::{ListCopy, Listing};
-use levelhead_array::membership::Membership;
+use levelhead_array::assembly::Word;
+use levelhead_array::membership::{Generation, Membership};
+use levelhead_array::metadata::{Metadata, State};
 use levelhead_array::offline::Overlay;
-use levelhead_array::superblock::{Book, State, Uuid};
+use levelhead_array::superblock::Uuid;
 use levelhead_array::{Cell, Layout, Row, Spec};
 use levelhead_erasure::{Kernel, SymbolSet};
 use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
@@ -33,7 +34,6 @@ use super::reading::{Stretch, read_window};
 use super::rings::Rings;
 use super::{Looked, Offline, OfflineDrive, Which};
 use crate::error::{HostError, fail};
-use crate::labels;
 use crate::member::MemberSpec;
 use crate::new_file;
 use crate::select::{Cause, Defect, LeftOut, Selection, select};
@@ -136,17 +136,27 @@ struct OldDrive {
     to: u64,
 }
 
-/// Of a drive with which an array stands as `book` says: it holds nothing of the array in stripes from this number on.
-fn held_to(book: &Book, drive: DriveIdx) -> u64 {
-    match book.members[drive.as_usize()].membership {
-        // A new one has no more than it was given; one that is back has all, and what is on its map is older.
-        Membership::Filling { to } if !book.missed.contains(drive) => to,
+/// Of a drive with which an array stands as `metadata` says: it holds nothing of the array in stripes from this number on.
+fn held_to(metadata: &Metadata, drive: DriveIdx) -> u64 {
+    let member = &metadata.members[drive.as_usize()];
+    match member.membership {
+        // A new one has no more than it was given; one that is back has all, and what it lacks is older.
+        Membership::Filling { to } if member.lacks.is_none() => to,
         Membership::Filling { .. }
         | Membership::Present
-        | Membership::Missing { .. }
+        | Membership::Missing
         | Membership::Lost { .. }
         | Membership::Spare => u64::MAX,
     }
+}
+
+/// Whether a drive with this metadata holds what the array wrote to it last, as far as that says: the same that a server asks
+/// for.
+fn is_current(right: &Metadata, drive: &OfflineDrive, own: &Metadata) -> bool {
+    let member = &right.members[drive.own.drive.as_usize()];
+    let is_member = drive.found.good().is_some_and(|good| good.member == member.id.uuid);
+    let is_of_past = own.run == right.run || own.generation <= right.base;
+    is_member && is_of_past && member.is_present() && own.generation >= member.stored
 }
 
 /// Reads all that can be had of an array into a new file. `progress` is told how much was read, and how much there is,
@@ -190,32 +200,29 @@ impl Wreck {
             },
         };
         let refusal = refusal.or_else(|| array.doubt.clone());
-        let is_sure = array.book.state == State::Clean || array.book.journal.is_some();
-        array.trusted = match array.book.state {
-            State::Clean => array.book.synced,
-            State::Dirty => array.book.synced_last,
+        let is_sure = array.metadata.state == State::Clean || array.metadata.journal.is_some();
+        array.trusted = match array.metadata.state {
+            State::Clean => array.metadata.synced,
+            State::Dirty => array.metadata.synced_last,
         };
         let mut old: Vec<Option<OldDrive>> = array.drives.iter().map(|_| None).collect();
         let mut left: Vec<OfflineDrive> =
             array.left_out.iter().filter_map(|left| array.is_of_use(&looked, left)).collect();
         // The newest first.
-        left.sort_by_key(|drive| {
-            std::cmp::Reverse(labels::newest(&drive.found).map(|w| w.book.generation))
-        });
+        left.sort_by_key(|drive| std::cmp::Reverse(generation(drive)));
         for drive in left {
             let at = drive.own.drive.as_usize();
-            let word = labels::newest(&drive.found).expect("it is of use");
-            let is_current = word.book.generation + 1 >= array.book.generation
-                && array.book.members[at].membership == Membership::Present;
-            if is_current {
+            let word = drive.found.word();
+            let own = word.as_ref().and_then(|word| word.metadata.as_deref());
+            if own.is_some_and(|own| is_current(&array.metadata, &drive, own)) {
                 array.drives[at].get_or_insert(drive);
             } else {
-                let to = held_to(&word.book, drive.own.drive);
+                let to = own.map_or(u64::MAX, |own| held_to(own, drive.own.drive));
                 old[at].get_or_insert(OldDrive { drive, to });
             }
         }
         for (at, drive) in array.there().filter(|(at, _)| array.is_filling(*at)) {
-            let to = held_to(&array.book, at);
+            let to = held_to(&array.metadata, at);
             let place = &mut old[at.as_usize()];
             // An older one that has everything gives more than a new one that was given little.
             if place.is_none() || to == u64::MAX {
@@ -227,22 +234,19 @@ impl Wreck {
 
     /// What these drives say, though they are too few.
     fn of_kept(looked: &Looked, kept: &[usize], left_out: Vec<LeftOut>) -> Option<Offline> {
-        let word = |&at: &usize| labels::newest(&looked.found[at]);
-        let newest = kept.iter().filter_map(word).max_by_key(|word| word.book.generation)?;
-        let book = newest.book.clone();
+        let words = kept.iter().filter_map(|&at| looked.found[at].word());
+        let metadata = (*words.max_by_key(Word::generation)?.metadata?).clone();
+        let own = |&at: &usize| Some(&looked.found[at].good()?.own);
         // Drives for the journal have none.
-        let area = kept.iter().filter_map(word).find_map(|word| word.own.area(book.drive_size))?;
-        let mut drives: Vec<Option<OfflineDrive>> = vec![None; book.spec.members()];
+        let area = kept.iter().filter_map(own).find_map(|own| own.area(metadata.drive_size))?;
+        let mut drives: Vec<Option<OfflineDrive>> = vec![None; metadata.spec.members()];
         for at in kept {
-            let own = word(at)?.own.clone();
+            let own = own(at)?.clone();
             let place = own.drive.as_usize();
             drives[place] = Some(looked.drive(*at, own));
         }
-        let layout = Layout::new(book.spec, book.drive_size);
-        let lists = kept.iter().flat_map(|&at| &looked.found[at].lists);
-        let newest = lists.filter_map(listing).max_by_key(|listing| listing.generation);
-        let damaged = newest.map(|listing| listing.list.clone()).unwrap_or_default();
-        Some(Offline { book, area, layout, trusted: 0, drives, left_out, damaged, doubt: None })
+        let layout = Layout::new(metadata.spec, metadata.drive_size);
+        Some(Offline { metadata, area, layout, trusted: 0, drives, left_out, doubt: None })
     }
 
     fn run(
@@ -273,8 +277,8 @@ impl Wreck {
         named.sort_by_key(|(_, extent)| extent.lba);
         let old = self.old.iter().flatten();
         Ok(Salvaged {
-            spec: array.book.spec,
-            uuid: array.book.array,
+            spec: array.metadata.spec,
+            uuid: array.metadata.array,
             size: array.layout.size(),
             drives: array.drives.iter().map(|drive| Some(drive.as_ref()?.member.clone())).collect(),
             old: old.map(|old| (old.drive.own.drive, old.drive.member.clone())).collect(),
@@ -290,30 +294,27 @@ impl Offline {
     /// A drive that was left out and may still give something of this array.
     fn is_of_use(&self, looked: &Looked, left: &LeftOut) -> Option<OfflineDrive> {
         match left.defect {
-            Defect::Shrunk | Defect::Stale => {}
+            Defect::Shrunk | Defect::Stale | Defect::Unreadable => {}
             Defect::Absent
             | Defect::ReadOnly
             | Defect::Stranger
-            | Defect::Unreadable
             | Defect::Damaged
             | Defect::Foreign => {
                 return None;
             }
         }
-        let word = labels::newest(&looked.found[left.found])?;
-        let shape = (word.book.array, word.book.spec, word.book.drive_size);
-        let is_alike = shape == (self.book.array, self.book.spec, self.book.drive_size)
-            && word.own.area(self.book.drive_size).as_ref() == Some(&self.area);
-        is_alike.then(|| looked.drive(left.found, word.own.clone()))
+        let superblock = looked.found[left.found].good()?;
+        let shape = (superblock.array, superblock.spec, superblock.drive_size);
+        let Metadata { array, spec, drive_size, .. } = self.metadata;
+        let is_alike = shape == (array, spec, drive_size)
+            && superblock.own.area(drive_size).as_ref() == Some(&self.area);
+        is_alike.then(|| looked.drive(left.found, superblock.own.clone()))
     }
 }
 
-/// The list of damaged sectors that a slot holds.
-fn listing(copy: &ListCopy) -> Option<&Listing> {
-    match copy {
-        ListCopy::Read(listing) => Some(listing),
-        ListCopy::Nothing | ListCopy::Unreadable => None,
-    }
+/// The generation of a drive's newest metadata.
+fn generation(drive: &OfflineDrive) -> Generation {
+    drive.found.word().as_ref().map_or(Generation::NONE, Word::generation)
 }
 
 /// A salvage under way.
@@ -373,7 +374,7 @@ impl Work<'_> {
         let array = &self.wreck.array;
         let cell = array.layout.cell(row, symbol);
         // Nothing is made up for it. Of a mirror another copy may be there.
-        let is_damaged = array.damaged.covers(cell) && !array.layout.spec().is_mirror();
+        let is_damaged = array.metadata.damaged.covers(cell) && !array.layout.spec().is_mirror();
         if is_damaged && !self.overlay.is_made_right(cell) {
             return Origin::Lost;
         }

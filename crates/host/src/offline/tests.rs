@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;
 
-use levelhead_array::damaged::Listing;
-use levelhead_array::superblock::Superblock;
+use levelhead_array::membership::Membership;
+use levelhead_array::metadata::Inscription;
+use levelhead_array::regions::{Grid, Regions};
 use levelhead_array::{Cell, HostOrder, Patience, Policy};
 use levelhead_block::adapter::Waiting;
 use levelhead_block::{
@@ -196,7 +197,7 @@ fn journal_of_a_crash_is_laid_over_the_places() {
         let offline = Offline::open(Which::Named(&copies)).unwrap();
         let overlay = Rings::read(&offline, &|_| {}).overlay(&offline);
         assert!(!overlay.is_empty(), "{spec}: the journal has nothing");
-        let end = Lba::ZERO + offline.book.drive_size;
+        let end = Lba::ZERO + offline.metadata.drive_size;
         let mut torn = 0;
         for drive in offline.present().iter() {
             for (lba, _) in overlay.between(drive, Lba::ZERO, end) {
@@ -291,24 +292,74 @@ fn sectors_that_a_drive_does_not_give_are_named_and_those_that_nothing_gives_are
 }
 
 #[test]
-fn damaged_copy_of_a_superblock_is_found_and_so_is_an_old_one() {
+fn damaged_copy_of_a_superblock_is_found() {
     let shelf = Shelf::filled("raid5:3,chunk=8KiB");
-    let old = fs::read(shelf.members[1].path()).unwrap();
-    let array = shelf.serve();
-    write(&array, 0, 8, 9);
-    array.stop().unwrap();
-    scribble(&shelf.members, 0, 0);
-    let mut bytes = fs::read(shelf.members[1].path()).unwrap();
-    let last = bytes.len() - SECTOR_SIZE;
-    bytes[last..].copy_from_slice(&old[last..]);
-    fs::write(shelf.members[1].path(), bytes).unwrap();
+    let last = fs::metadata(shelf.members[0].path()).unwrap().len() / SECTOR_SIZE as u64 - 1;
+    for (drive, lba) in [(0, 0), (1, 255), (2, last)] {
+        scribble(&shelf.members, drive, lba);
+    }
     let checked = look(&shelf.members);
     let at = |drive: &str, lba| (FindingKind::Superblock, drive.to_owned(), Some((lba, 1)), None);
-    assert_eq!(named(&checked), [at("0", 0), at("1", 1023)]);
-    let details: Vec<&str> =
-        checked.findings.named.iter().map(|finding| finding.detail.as_str()).collect();
-    assert!(details[0].starts_with("the superblock is damaged: its checksum"), "{details:?}");
-    assert_eq!(details[1], "it is at generation 5, the array at 9");
+    assert_eq!(named(&checked), [at("0", 0), at("1", 255), at("2", last)]);
+    for finding in &checked.findings.named {
+        let Finding { detail, .. } = finding;
+        assert!(detail.starts_with("the superblock is damaged: its checksum"), "{detail}");
+    }
+}
+
+/// A crash in the middle of a change leaves a drive one generation behind, or at the one that the run began with.
+#[test]
+fn metadata_that_cannot_be_read_is_found_and_so_is_what_is_older_than_a_crash_leaves_it() {
+    let shelf = Shelf::filled("raid5:3,chunk=8KiB");
+    let held = |members: &[MemberSpec], drive: usize| {
+        let array = Offline::open(Which::Named(members)).unwrap();
+        let of = array.drives[drive].clone().unwrap();
+        let held = of.found.word().unwrap().held.unwrap();
+        (of.own.slots(), held)
+    };
+    let (slots, at_first) = held(&shelf.members, 1);
+    let is_found = |members: &[MemberSpec], at: usize, detail: &str| {
+        let checked = look(members);
+        let slot = (slots[at].lba.get(), slots[at].sectors.get());
+        let finding = (FindingKind::Metadata, "1".to_owned(), Some(slot), None);
+        assert_eq!(named(&checked), [finding]);
+        assert_eq!(checked.findings.named[0].detail, detail);
+    };
+    // The older one.
+    let mut members = shelf.members.clone();
+    members[1] = with_holes(&members[1], &[slots[1 - at_first.slot].lba.get()]);
+    is_found(&members, 1 - at_first.slot, "it cannot be read, or is damaged");
+    let but_for_one = |by: u64| {
+        record(&shelf.members, &[0, 2], |metadata| {
+            metadata.generation = at_first.generation.plus(by);
+        });
+    };
+    but_for_one(1);
+    assert_eq!(named(&look(&shelf.members)), []);
+    but_for_one(2);
+    let newest = at_first.generation.plus(2);
+    let detail = format!("it is at generation {}, the array at {newest}", at_first.generation);
+    is_found(&shelf.members, at_first.slot, &detail);
+    record(&shelf.members, &[0, 2], |metadata| metadata.base = at_first.generation);
+    assert_eq!(named(&look(&shelf.members)), []);
+}
+
+/// Gives some drives of an array its next metadata, with a change, as the array would.
+fn record(members: &[MemberSpec], drives: &[usize], change: impl FnOnce(&mut Metadata)) {
+    let array = Offline::open(Which::Named(members)).unwrap();
+    let mut metadata = array.metadata.clone();
+    metadata.generation = metadata.generation.plus(1);
+    change(&mut metadata);
+    let metadata = Arc::new(metadata);
+    for (drive, of) in array.there().filter(|(drive, _)| drives.contains(&drive.as_usize())) {
+        let holder = metadata.members[drive.as_usize()].id;
+        let encoded = Inscription { metadata: Arc::clone(&metadata), holder }.encode();
+        let held = of.found.word().unwrap().held.unwrap();
+        let slot = of.own.slots()[1 - held.slot].lba.get() as usize * SECTOR_SIZE;
+        let mut bytes = fs::read(of.member.path()).unwrap();
+        bytes[slot..slot + encoded.len()].copy_from_slice(&encoded);
+        fs::write(of.member.path(), bytes).unwrap();
+    }
 }
 
 /// Puts a sector of an array onto its list of damaged ones.
@@ -316,21 +367,10 @@ fn put_on_list(members: &[MemberSpec], lba: u64) {
     let array = Offline::open(Which::Named(members)).unwrap();
     let (row, symbol) = array.layout.find(Lba::new(lba));
     let cell = array.layout.cell(row, symbol);
-    let mut list = DamagedList::default();
-    list.add(cell.drive, Extent::new(cell.lba, Sectors::new(1)));
-    for (at, of) in array.there() {
-        let listing = Listing {
-            array: array.book.array,
-            member: array.book.members[at.as_usize()].uuid,
-            generation: 1,
-            list: list.clone(),
-        };
-        let mut bytes = fs::read(of.member.path()).unwrap();
-        let slot = of.own.damaged().unwrap().lba.get() as usize * SECTOR_SIZE;
-        let encoded = listing.encode();
-        bytes[slot..slot + encoded.len()].copy_from_slice(&encoded);
-        fs::write(of.member.path(), bytes).unwrap();
-    }
+    let all: Vec<usize> = (0..members.len()).collect();
+    record(members, &all, |metadata| {
+        metadata.damaged.add(cell.drive, Extent::new(cell.lba, Sectors::new(1)));
+    });
 }
 
 /// Zeroes are as good as a sector that is read: one more drive may be away.
@@ -424,18 +464,15 @@ fn array_without_a_drive_has_what_is_left_checked() {
 fn fill(members: &[MemberSpec], drive: usize, filling: Filled) {
     let Filled { to, is_returned } = filling;
     let array = Offline::open(Which::Named(members)).unwrap();
-    let mut book = array.book.clone();
-    book.generation += 1;
-    book.members[drive].membership = Membership::Filling { to };
-    let only = DriveSet::EMPTY.with(DriveIdx::from_usize(drive));
-    book.missed = if is_returned { only } else { DriveSet::EMPTY };
+    let all: Vec<usize> = (0..members.len()).collect();
+    let grid = Grid { shift: 0, regions: array.layout.stripes() };
+    record(members, &all, |metadata| {
+        let member = &mut metadata.members[drive];
+        member.membership = Membership::Filling { to };
+        member.lacks = is_returned.then(|| Regions::none(grid));
+    });
     for (at, of) in array.there() {
         let mut bytes = fs::read(of.member.path()).unwrap();
-        let word = Superblock { book: book.clone(), own: of.own.clone(), read_only: 0 };
-        for lba in of.own.copies() {
-            let sector = lba.get() as usize * SECTOR_SIZE;
-            bytes[sector..sector + SECTOR_SIZE].copy_from_slice(&word.encode());
-        }
         let layout = &array.layout;
         let data = (0..layout.chunks() * layout.spec().chunk().get()).map(Lba::new);
         let is_beyond = |lba: &Lba| layout.symbol(Cell { drive: at, lba: *lba }).0.stripe >= to;
@@ -452,7 +489,7 @@ fn fill(members: &[MemberSpec], drive: usize, filling: Filled) {
 #[derive(Clone, Copy)]
 struct Filled {
     to: u64,
-    /// Whether it was the array's before: what it lacks is on a map.
+    /// Whether it was the array's before: it is known what it lacks.
     is_returned: bool,
 }
 

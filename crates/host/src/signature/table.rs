@@ -4,6 +4,7 @@
 //! Of several signatures that a drive has, the first row names it. So short ones, which random data has now and then, come
 //! last, and partition tables after what begins with a boot sector, too.
 
+use super::SECTOR;
 use super::place::{Place, end, start};
 
 /// One kind of thing that a drive may hold.
@@ -53,6 +54,7 @@ const GIB: u64 = 1 << 30;
 const FIRST: &[Place] = &[start(0)];
 const LAST_512: &[Place] = &[end(512, 512)];
 
+const LEVELHEAD: &str = "a drive of a levelhead array";
 const MD: &str = "a member of a Linux MD array";
 const LVM: &str = "an LVM physical volume";
 const LUKS: &str = "a LUKS volume";
@@ -110,7 +112,14 @@ const LUKS_SECOND: &[Place] = &[
 
 /// See the module.
 pub(super) const TABLE: &[Signature] = &[
-    row("a drive of a levelhead array", &[b"levelhead array\0"], &[start(0), end(4096, 4096)], 0),
+    // The copies of the superblock, and the two slots for the metadata.
+    row(
+        LEVELHEAD,
+        &[b"levelhead array\0"],
+        &[start(0), start(255 * SECTOR), end(SECTOR, SECTOR)],
+        0,
+    ),
+    row(LEVELHEAD, &[b"levelhead meta\0\0"], &[start(SECTOR), start(128 * SECTOR)], 0),
     row("a levelhead file system", &[b"levelhead disk\0\0"], FIRST, 0),
     // What carries others.
     row(

@@ -3,13 +3,17 @@
 use std::sync::Arc;
 
 use levelhead_array::Resync;
-use levelhead_array::superblock::{Forced, State, Superblock};
-use levelhead_block::{BlockService, Buf, Done, Outcome, Reply, Request};
+use levelhead_array::metadata::{Forced, State};
+use levelhead_block::adapter::{OneByOne, Waiting};
+use levelhead_block::{
+    BlockDevice, BlockService, Buf, Done, Durability, Memory, Outcome, Reply, Request,
+};
 use levelhead_host::{AssembleOptions, Defect, DriveState, MemberSpec, assemble};
+use levelhead_testkit::extent;
 use levelhead_units::{DriveIdx, Ratio, Sectors};
 
 use crate::support::{
-    CLEAN, Client, Shelf, UNKNOWN, check_content, fill, gather, make, noise, options, serve,
+    CLEAN, Client, Shelf, UNKNOWN, check_content, fill, gather, make, noise, options, record, serve,
 };
 
 const SPEC: &str = "raid5:2+1,chunk=8KiB";
@@ -63,8 +67,7 @@ fn array_without_a_drive_goes_on_and_does_not_take_it_back() {
     check_refused(
         &members,
         &format!(
-            "{} holds old data: the array did not have it as drive 2 at generation 5 and must go on \
-             without it",
+            "{} holds old data: the array did not have it as drive 2 and must go on without it",
             path(&members[2])
         ),
     );
@@ -114,12 +117,12 @@ fn drive_put_back_from_an_older_copy_is_refused() {
     fill(&array, 3);
     let crashed = shelf.snapshot(&members, "crashed");
     array.stop().unwrap();
-    for (members, generation) in [(&members, 9), (&crashed, 7)] {
+    for (members, generation) in [(&members, 39), (&crashed, 37)] {
         let mixed = [&members[0], &members[1], &old[0]].map(Clone::clone);
         check_refused(
             &mixed,
             &format!(
-                "{} holds old data: it is at generation 5, {} at {generation}",
+                "{} holds old data: it is at generation 20, {} at {generation}",
                 path(&old[0]),
                 path(&members[0])
             ),
@@ -146,18 +149,17 @@ fn one_good_copy_of_the_superblock_is_enough() {
     let shelf = Shelf::new();
     let (members, content) = stopped(&shelf);
     let last = std::fs::metadata(members[0].path()).unwrap().len() / 4096 - 1;
-    shelf.scribble(&members[0], 0, 1, 0xFF);
-    shelf.scribble(&members[1], last, 1, 0);
+    let copies = [0, 255, last];
+    for (member, good) in members.iter().zip(copies) {
+        for copy in copies.into_iter().filter(|&copy| copy != good) {
+            shelf.scribble(member, copy, 1, if copy == 0 { 0xFF } else { 0 });
+        }
+    }
     let array = serve(&members, "normal");
     check_content(&array, &content);
     fill(&array, 1);
     array.stop().unwrap();
-    for member in &members {
-        let bytes = std::fs::read(member.path()).unwrap();
-        let copies = [&bytes[..4096], &bytes[last as usize * 4096..]].map(Superblock::decode);
-        assert_eq!(copies[0], copies[1]);
-        assert!(copies[0].is_ok());
-    }
+    assert!(gather(&members).is_ok());
 }
 
 #[test]
@@ -171,18 +173,32 @@ fn drive_that_has_shrunk_is_refused() {
         path(&members[1])
     );
     check_refused(&members, &expected);
+    // Handed in, it would be asked for what is past its end.
+    let short = OneByOne::new(Memory::new(Sectors::new(100)));
+    let bytes = std::fs::read(members[1].path()).unwrap();
+    let first =
+        Request::write(extent(0, 100), Durability::Cached, Buf::copy_of(&bytes[..100 << 12]));
+    let short = Arc::new(short);
+    Waiting::new(Arc::clone(&short)).run(vec![first]);
+    let handed_in = [members[0].clone(), MemberSpec::handed_in("short", short), members[2].clone()];
+    check_refused(
+        &handed_in,
+        "short has shrunk to 400KiB, it had 2176KiB when it joined its array",
+    );
     file.set_len(0).unwrap();
     check_refused(&members, &format!("{} is empty", path(&members[1])));
 }
 
-/// Its second copy is where its last sector was, which only the others' sizes tell.
+/// Its last copy is where its last sector was, which only the others' sizes tell.
 #[test]
-fn drive_that_has_grown_is_found_although_its_first_copy_is_damaged() {
+fn drive_that_has_grown_is_found_although_its_other_copies_are_damaged() {
     let shelf = Shelf::new();
     let (members, content) = stopped(&shelf);
     let file = std::fs::File::options().write(true).open(members[1].path()).unwrap();
     file.set_len(8 << 20).unwrap();
-    std::os::unix::fs::FileExt::write_all_at(&file, &[0xA5; 4096], 0).unwrap();
+    for copy in [0, 255] {
+        std::os::unix::fs::FileExt::write_all_at(&file, &[0xA5; 4096], copy * 4096).unwrap();
+    }
     drop(file);
     let array = serve(&members, "normal");
     assert!(array.status().unwrap().drives.iter().all(|drive| drive.state == DriveState::Present));
@@ -284,19 +300,12 @@ fn loss_by_hand_is_recorded_before_its_operator_is_told() {
 
 /// Until a start has given it to all of them, the loss of a drive may take the array back to what was before it.
 #[test]
-fn entry_that_is_on_too_few_drives_is_told() {
+fn metadata_that_is_on_too_few_drives_is_told() {
     let shelf = Shelf::new();
     let (members, _) = stopped(&shelf);
     assert!(gather(&members).unwrap().is_recorded());
     for (at, is_recorded) in [(0, false), (1, true), (2, true)] {
-        let mut bytes = std::fs::read(members[at].path()).unwrap();
-        let mut superblock = Superblock::decode(&bytes[..4096]).unwrap();
-        superblock.book.generation += 1;
-        let last = bytes.len() - 4096;
-        for copy in [0, last] {
-            bytes[copy..copy + 4096].copy_from_slice(&superblock.encode());
-        }
-        std::fs::write(members[at].path(), bytes).unwrap();
+        record(&members[at], |_| {});
         assert_eq!(gather(&members).unwrap().is_recorded(), is_recorded, "{} drives", at + 1);
     }
 }
@@ -318,19 +327,16 @@ fn array_that_was_never_in_sync_is_refused_without_a_drive() {
     assert_eq!(damaged.len(), 22, "11 of its 16 chunks were data, of two sectors each");
 }
 
-/// A crash while the superblocks are being written leaves drives one generation apart.
+/// A crash while metadata is being written leaves drives one generation apart.
 #[test]
 fn crash_in_the_middle_of_a_change_of_state_costs_no_drive() {
     let shelf = Shelf::new();
     let (members, content) = stopped(&shelf);
     let before = shelf.snapshot(&members, "before");
     let later = |member: &MemberSpec| {
-        let mut bytes = std::fs::read(member.path()).unwrap();
-        let mut superblock = Superblock::decode(&bytes[..4096]).unwrap();
-        superblock.book.generation += 1;
-        superblock.book.state = State::Dirty;
-        bytes[..4096].copy_from_slice(&superblock.encode());
-        std::fs::write(member.path(), bytes).unwrap();
+        record(member, |metadata| {
+            (metadata.state, metadata.synced) = (State::Dirty, 0);
+        });
     };
     for written in 1..3 {
         let mixed = shelf.snapshot(&before, &format!("mixed{written}"));
@@ -359,7 +365,7 @@ fn writes_survive_every_stop() {
     }
 }
 
-/// A copy that was made while the array was served lacks what was written later, whatever its superblock says.
+/// A copy that was made while the array was served lacks what was written later, whatever its metadata says.
 #[test]
 fn member_copied_while_it_was_served_is_refused_after_a_clean_stop() {
     let shelf = Shelf::new();
@@ -454,7 +460,8 @@ fn drive_that_gives_no_superblock_is_missing_where_one_may_be() {
     let dead = Arc::new(Dead(Sectors::new(100)));
     members[1] = MemberSpec::handed_in("dead", dead);
     let refused = assemble(&members, AssembleOptions::default()).unwrap_err().to_string();
-    let sentence = "cannot read dead: neither copy of its superblock can be read";
+    let sentence =
+        "cannot read dead: no copy of its superblock can be read, or its metadata cannot";
     assert_eq!(refused, sentence);
     let array = gather(&members).unwrap();
     assert_eq!(array.newly_missing().to_string(), "1");

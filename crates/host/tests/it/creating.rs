@@ -1,12 +1,23 @@
 //! Arrays in the making, and what is wrong with some.
 
 use std::fs;
+use std::sync::Arc;
 
 use levelhead_array::Spec;
-use levelhead_host::{CreateOptions, MemberSpec, create};
-use levelhead_units::Sectors;
+use levelhead_array::metadata::Slot;
+use levelhead_block::adapter::{OneByOne, Waiting};
+use levelhead_block::{
+    BlockDevice, BlockService, Command, Done, Durability, Effort, Memory, Outcome, Reply, Request,
+    SectorSet,
+};
+use levelhead_host::{CreateOptions, FoundState, MemberSpec, create, survey};
+use levelhead_testkit::extent;
+use levelhead_units::{Lba, Sectors};
 
-use crate::support::{CLEAN, Shelf, UNKNOWN, gather, make, size_for};
+use crate::support::{
+    CLEAN, Shelf, UNKNOWN, check_content, fill, found_on, gather, make, noise, options, serve,
+    size_for,
+};
 
 /// The sentence, and that nothing on disk has changed.
 fn check_refused(shelf: &Shelf, spec: &str, members: &[MemberSpec], expected: &str) {
@@ -99,8 +110,9 @@ fn drive_with_a_damaged_superblock_is_refused_unless_forced() {
     for member in &members {
         let mut bytes = fs::read(member.path()).unwrap();
         let last = bytes.len() - 4096;
-        bytes[100] ^= 1;
-        bytes[last + 100] ^= 1;
+        for copy in [0, 255 * 4096, last] {
+            bytes[copy + 100] ^= 1;
+        }
         fs::write(member.path(), bytes).unwrap();
     }
     let careful = CreateOptions { force: false, ..CLEAN };
@@ -197,4 +209,112 @@ fn drive_that_holds_something_is_named_and_left_alone() {
     assert!(before == shelf.content(), "something has changed");
     create(spec, &members[..].into(), CLEAN).unwrap();
     gather(&members).unwrap();
+}
+
+/// All superblocks are there before any metadata is.
+#[test]
+fn array_whose_making_was_cut_off_is_none_until_it_has_metadata_somewhere() {
+    const SPEC: &str = "raid5:2+1,chunk=8KiB";
+    const NONE: &str = "the drives of the array have no metadata: ";
+    let shelf = Shelf::new();
+    let members = shelf.files(3, 32);
+    let uuid = make(SPEC, &members, UNKNOWN).uuid;
+    let begun = shelf.snapshot(&members, "begun");
+    begun.iter().for_each(|member| shelf.scribble(member, 1, 1, 0));
+    let error = gather(&begun).unwrap_err().to_string();
+    assert!(error.starts_with(NONE), "{error}");
+    let places: Vec<_> = begun.iter().map(|member| member.path().to_owned()).collect();
+    let seen = survey(&places).unwrap().arrays.remove(0);
+    assert_eq!((seen.uuid, seen.state, seen.generation), (uuid, FoundState::Unclear, 0));
+    assert_eq!((seen.spec.to_string().as_str(), seen.is_clean), (SPEC, false));
+    assert!(seen.refusal.unwrap().starts_with(NONE));
+    assert!(seen.drives.iter().all(|drive| drive.members.len() == 1));
+    let careful = CreateOptions { force: false, ..UNKNOWN };
+    let error = create(SPEC.parse().unwrap(), &begun[..].into(), careful).unwrap_err().to_string();
+    assert!(error.contains(&format!("is drive 0 of the array {uuid}")), "{error}");
+    make(SPEC, &begun, UNKNOWN);
+    assert!(gather(&begun).unwrap().is_recorded());
+    // Where one drive has it, a start gives it to all.
+    shelf.scribble(&members[0], 1, 1, 0);
+    shelf.scribble(&members[2], 1, 1, 0);
+    let assembled = gather(&members).unwrap();
+    assert!(!assembled.is_recorded() && assembled.lost().is_empty());
+    let array = assembled.serve(options("normal")).unwrap();
+    let content = fill(&array, 1);
+    array.stop().unwrap();
+    assert!(gather(&members).unwrap().is_recorded());
+    check_content(&serve(&members, "normal"), &content);
+}
+
+/// What is old is not believed, whatever becomes of what is new.
+#[test]
+fn nothing_of_an_array_is_left_where_another_is_made() {
+    let shelf = Shelf::new();
+    let members = shelf.files(3, 32);
+    make("raid5:2+1,chunk=8KiB", &members, UNKNOWN);
+    let array = serve(&members, "normal");
+    fill(&array, 1);
+    array.stop().unwrap();
+    let is_read = |slot: &Slot| matches!(slot, Slot::Read(_));
+    assert!(members.iter().all(|member| found_on(member).slots.iter().all(is_read)));
+    make("raid5:2+1,chunk=8KiB", &members, UNKNOWN);
+    for member in &members {
+        let found = found_on(member);
+        assert!(is_read(&found.slots[0]) && found.slots[1] == Slot::Nothing);
+        assert!(fs::read(member.path()).unwrap()[128 << 12..][..4096] == [0; 4096]);
+    }
+}
+
+/// A drive that does not store one of its sectors.
+struct Flawed {
+    inner: Arc<OneByOne<Memory>>,
+    flaw: Option<u64>,
+}
+
+impl BlockService for Flawed {
+    fn size(&self) -> Sectors {
+        self.inner.size()
+    }
+
+    fn submit(&self, request: Request, done: Done) {
+        let flaw = self.flaw.map(Lba::new);
+        match request.command {
+            Command::Write { extent, .. } if flaw.is_some_and(|flaw| extent.contains(flaw)) => {
+                let (unknown, damaged) = (SectorSet::EMPTY, SectorSet::first(extent.sectors));
+                done(Reply::bare(Outcome::Done { unknown, damaged }));
+            }
+            _ => self.inner.submit(request, done),
+        }
+    }
+}
+
+/// C1: whichever copy of a superblock it is, or the metadata.
+#[test]
+fn drive_that_does_not_store_what_makes_it_a_member_leaves_all_as_they_were() {
+    let size = size_for(32);
+    for flaw in [0, 255, size - 1, 1] {
+        let drive = |at: usize| {
+            let inner = Arc::new(OneByOne::new(Memory::new(Sectors::new(size))));
+            Arc::new(Flawed { inner, flaw: (at == 1).then_some(flaw) })
+        };
+        let drives: Vec<Arc<Flawed>> = (0..3).map(drive).collect();
+        let all = extent(0, size);
+        for (seed, drive) in drives.iter().enumerate() {
+            let write = Request::write(all, Durability::Cached, noise(seed as u64, size));
+            Waiting::new(Arc::clone(&drive.inner)).run(vec![write]);
+        }
+        let named = |(at, drive): (usize, &Arc<Flawed>)| {
+            MemberSpec::handed_in(&format!("drive {at}"), drive.clone())
+        };
+        let members: Vec<MemberSpec> = drives.iter().enumerate().map(named).collect();
+        let spec = "raid5:2+1,chunk=8KiB".parse().unwrap();
+        let error = create(spec, &members[..].into(), UNKNOWN).unwrap_err().to_string();
+        assert!(error.starts_with("cannot write to drive 1: "), "{error}");
+        for (seed, drive) in drives.iter().enumerate() {
+            let read = Request::read(all, Effort::Full);
+            let reply = Waiting::new(drive.clone()).run(vec![read]).pop().unwrap();
+            let bytes = reply.data.into_buf();
+            assert!(bytes.as_slice() == noise(seed as u64, size).as_slice(), "{flaw}: {seed}");
+        }
+    }
 }

@@ -518,7 +518,7 @@ fn status_says_what_there_is() {
     assert_eq!(status.drives.len(), 3);
     for (drive, member) in status.drives.iter().zip(&members) {
         assert_eq!(drive.name, Some(member.to_string()));
-        // The second copy of its superblock may be under way.
+        // Its last metadata may be under way.
         assert!(drive.queue_len <= 1);
         assert!(drive.health.unwrap().service_time_mean.is_some());
     }
@@ -535,5 +535,5 @@ fn window_out_of_range_is_refused() {
         assert_eq!(error, format!("a window is from 1 to 32 commands, got {got}"));
     }
     // Nothing was written: the array is as clean as it was.
-    assert_eq!(gather(&members).unwrap().state(), levelhead_array::superblock::State::Clean);
+    assert_eq!(gather(&members).unwrap().state(), levelhead_array::metadata::State::Clean);
 }

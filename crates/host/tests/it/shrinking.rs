@@ -11,8 +11,7 @@ use crate::support::{CLEAN, Client, Shelf, check_content, fill, gather, make, no
 /// How long a drive may take to be lost: a watch looks once a second.
 const LOST_WITHIN: Duration = Duration::from_secs(60);
 
-/// A write that is on its way when a file is cut off makes it as long as it was, and then no look finds it shorter. The second
-/// copies of superblocks, in the last sectors, are written after the first write was answered.
+/// A write that is on its way when a file is cut off makes it as long as it was, and then no look finds it shorter.
 fn wait_until_nothing_is_written(array: &ArrayHandle) {
     while array.status().unwrap().drives.iter().any(|drive| drive.queue_len > 0) {
         std::thread::yield_now();

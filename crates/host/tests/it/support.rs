@@ -4,6 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use levelhead_array::assembly::Found;
+use levelhead_array::metadata::{Inscription, Metadata};
 use levelhead_array::reserve::Division;
 use levelhead_array::{HostOrder, Patience, Policy};
 use levelhead_block::adapter::Waiting;
@@ -17,7 +19,7 @@ use levelhead_host::{
 };
 use levelhead_testkit::extent;
 use levelhead_testkit::profiles::FAST;
-use levelhead_units::{Bytes, SECTOR_SIZE, Sectors};
+use levelhead_units::{Bytes, Extent, SECTOR_SIZE, Sectors};
 use tempfile::TempDir;
 
 /// What is reserved at each end of a drive.
@@ -111,6 +113,31 @@ impl Shelf {
         bytes[lba as usize * SECTOR_SIZE..][..sectors as usize * SECTOR_SIZE].fill(byte);
         fs::write(member.path(), bytes).unwrap();
     }
+}
+
+/// What a file holds as a drive of an array.
+pub(crate) fn found_on(member: &MemberSpec) -> Found {
+    let bytes = fs::read(member.path()).unwrap();
+    let read = |extent: Extent| {
+        let [start, end] = [extent.lba, extent.end()].map(|lba| lba.get() as usize * SECTOR_SIZE);
+        Some(bytes.get(start..end)?.to_vec())
+    };
+    Found::read(Sectors::new((bytes.len() / SECTOR_SIZE) as u64), read)
+}
+
+/// Gives a drive the next metadata, with a change, as its array would.
+pub(crate) fn record(member: &MemberSpec, change: impl FnOnce(&mut Metadata)) {
+    let word = found_on(member).word().unwrap();
+    let mut metadata = Arc::unwrap_or_clone(word.metadata.unwrap());
+    metadata.generation = metadata.generation.plus(1);
+    change(&mut metadata);
+    let own = &word.superblock.own;
+    let holder = metadata.members[own.drive.as_usize()].id;
+    let encoded = Inscription { metadata: Arc::new(metadata), holder }.encode();
+    let slot = own.slots()[1 - word.held.unwrap().slot].lba.get() as usize * SECTOR_SIZE;
+    let mut bytes = fs::read(member.path()).unwrap();
+    bytes[slot..slot + encoded.len()].copy_from_slice(&encoded);
+    fs::write(member.path(), bytes).unwrap();
 }
 
 /// The files of a shelf hold something.

@@ -70,17 +70,9 @@ impl World {
                         bytes.buffers.discard(buf);
                     }
                 }
-                Action::Inscribe { into, superblock } => {
-                    let bytes = self.bytes.as_mut().expect("an array that keeps books has bytes");
-                    bytes.buffers.inscribe(into, &superblock.encode());
-                }
-                Action::Map { into, page } => {
-                    let bytes = self.bytes.as_mut().expect("an array that keeps books has bytes");
-                    bytes.buffers.inscribe(into, &page.encode());
-                }
-                Action::Enlist { into, listing } => {
-                    let bytes = self.bytes.as_mut().expect("an array that keeps books has bytes");
-                    bytes.buffers.inscribe(into, &listing.encode());
+                Action::Inscribe { into, what } => {
+                    let bytes = self.bytes.as_mut().expect("metadata has bytes");
+                    bytes.buffers.inscribe(into, &what.encode());
                 }
                 Action::Log { into, record, sums } => {
                     let bytes = self.bytes.as_mut().expect("records are about bytes");
@@ -147,8 +139,8 @@ impl World {
         let Submit { drive, sub, command, origin, .. } = submit;
         self.submitted += 1;
         self.note(now, Note::Submit, &[drive.as_usize() as u64, sub.0]);
-        if let Some(superblocks) = &mut self.superblocks {
-            superblocks.note_submitted(&submit);
+        if let Some(records) = &mut self.records {
+            records.note_submitted(&submit);
         }
         self.trail.note_given(now, &submit);
         let bay = &mut self.drives[drive.as_usize()];

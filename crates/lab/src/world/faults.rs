@@ -142,7 +142,7 @@ impl World {
             bytes.lose_power();
         }
         self.answers.clear();
-        self.array = match self.superblocks {
+        self.array = match self.records {
             // Nothing runs until it is started again.
             Some(_) => Array::new(&self.array_settings, self.streams),
             None => {

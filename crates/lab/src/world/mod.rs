@@ -24,7 +24,7 @@ use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 use crate::bytes::WorldBytes;
-use crate::superblocks::Superblocks;
+use crate::records::Records;
 
 pub use settings::{WorldError, WorldSettings};
 pub use trail::{Step, Trail};
@@ -47,8 +47,8 @@ pub struct World {
     /// Drives that came into the places of others.
     pub(crate) replaced: u64,
     pub(super) clock: ServerClock,
-    /// What is written on the members for the next start, where the array keeps books.
-    pub(crate) superblocks: Option<Superblocks>,
+    /// What is written on the members for the next start, where the array records what it is.
+    pub(crate) records: Option<Records>,
     events: EventQueue<Event>,
     pub(crate) bytes: Option<WorldBytes>,
     answers: Vec<(Instant, Answer)>,
@@ -115,7 +115,7 @@ impl World {
             content: settings.content,
             synced: u64::MAX,
             lost: DriveSet::EMPTY,
-            books: None,
+            recorded: None,
             patience: None,
             background: None,
             verify: None,
@@ -143,7 +143,7 @@ impl World {
             },
             replaced: 0,
             clock: ServerClock::default(),
-            superblocks: None,
+            records: None,
             events,
             bytes,
             answers,

@@ -26,7 +26,7 @@ pub struct WorldSettings {
     pub drives: Vec<levelhead_drive::Settings>,
     /// The sectors of each drive that the array lies on; all that the smallest has, if it is not said.
     pub area: Option<Area>,
-    /// The journal of an array that keeps no books.
+    /// The journal of an array that records nothing.
     pub journal: Option<JournalSettings>,
     /// What chance is drawn from.
     pub seed: u64,

@@ -56,7 +56,7 @@ fn array_of_modelled_drives_conforms() {
                 seed: 1,
             };
             check_device(&mut Pumped::new(World::new(&settings).unwrap()), SETTINGS);
-            // The same array, which keeps books on drives that have room for them.
+            // The same array, which records what it is on drives that have room for them.
             let drives = vec![settings_of(cache, 600)];
             let settings = WorldSettings { drives, ..settings };
             let world = World::create(&settings, Journaling::Members, Rules::ALL).unwrap();

@@ -23,6 +23,7 @@
 //! - V5. The next connection begins when every command of the last one has ended, so that nothing is written again
 //!   while something newer is on its way.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
@@ -50,8 +51,21 @@ const ANSWER_MAX: Duration = Duration::from_secs(30);
 /// Past this number of unflushed sectors the client asks for a flush by itself.
 const FLUSH_AT: usize = KEPT_MAX / 2;
 
-/// Whether a drive whose first sector was like that may be the one whose first sector is like this now.
-pub type Recognise = fn(before: &[u8], now: &[u8]) -> bool;
+/// What a drive that answers again is recognised by.
+#[derive(Clone, Copy, Debug)]
+pub struct Recognise {
+    /// These of its sectors.
+    pub by: &'static [u64],
+    /// What they say.
+    pub is_same: IsSame,
+}
+
+/// Whether a drive on which some sectors were like that may be the one on which they are like this now. One that is not known,
+/// or past the drive's end, has no bytes.
+pub type IsSame = fn(before: &[&[u8]], now: &[&[u8]]) -> bool;
+
+/// Sectors that a drive is recognised by.
+type Marks = Vec<(u64, Box<[u8]>)>;
 
 /// An export that may be away for a while. See the module.
 pub struct LastingClient {
@@ -76,8 +90,9 @@ struct State {
     inside: usize,
     unflushed: Unflushed,
     flushing: Flushing,
-    /// Its first sector as it is there for sure, if that could be read.
-    first: Option<Box<[u8]>>,
+    by: &'static [u64],
+    /// The sectors that it is recognised by as they are there for sure, those that could be read.
+    marks: BTreeMap<u64, Box<[u8]>>,
 }
 
 enum Link {
@@ -100,8 +115,8 @@ enum Flushing {
 enum Note {
     Nothing,
     Write(Promise),
-    /// And the first sector, if it is among them.
-    Durable(Extent, Option<Box<[u8]>>),
+    /// And those of its sectors that the drive is recognised by.
+    Durable(Extent, Marks),
     Flush(Mark),
 }
 
@@ -120,7 +135,11 @@ impl LastingClient {
             return Err(io::Error::new(io::ErrorKind::ReadOnlyFilesystem, message));
         }
         let size = client.size();
-        let first = first_sector(&client).ok().map(|sector| Box::from(sector.as_slice()));
+        let mark = |&sector: &u64| {
+            let read = read_sector(&client, sector).ok()?;
+            Some((sector, Box::from(read.as_slice())))
+        };
+        let marks = recognise.by.iter().filter_map(mark).collect();
         let state = State {
             link: Link::Up(Arc::new(client)),
             emptying: None,
@@ -128,7 +147,8 @@ impl LastingClient {
             inside: 0,
             unflushed: Unflushed::default(),
             flushing: Flushing::No,
-            first,
+            by: recognise.by,
+            marks,
         };
         let (state, changed) = (Mutex::new(state), Condvar::new());
         let shared = Arc::new(Shared { target, size, recognise, state, changed });
@@ -212,36 +232,36 @@ impl State {
                 None => {
                     let durability = Durability::Durable;
                     let command = Command::Write { extent, durability, zero_tail };
-                    let first = first_of(extent, &request.payload);
-                    (Request { command, ..request }, Note::Durable(extent, first))
+                    let marks = marks_of(self.by, extent, &request.payload);
+                    (Request { command, ..request }, Note::Durable(extent, marks))
                 }
             },
             (Command::Write { extent, .. }, payload) => {
-                let first = first_of(extent, payload);
-                (request, Note::Durable(extent, first))
+                let marks = marks_of(self.by, extent, payload);
+                (request, Note::Durable(extent, marks))
             }
             (Command::Flush, _) => (request, Note::Flush(self.unflushed.mark())),
             // What was trimmed is some value that stays, so that the next one may be any, too.
-            (Command::Trim { extent }, _) => (request, Note::Durable(extent, None)),
+            (Command::Trim { extent }, _) => (request, Note::Durable(extent, Vec::new())),
             (Command::Read { .. } | Command::WriteZeroes { .. }, _) => (request, Note::Nothing),
         }
     }
 
     /// A flush that began then has ended well.
     fn handle_flushed(&mut self, mark: Mark) {
-        let first = self.unflushed.handle_flushed(mark);
-        self.first = first.or(self.first.take());
+        let marks = self.unflushed.handle_flushed(mark, self.by);
+        self.marks.extend(marks);
     }
 }
 
-/// The bytes of the first sector, if a write is about it.
-fn first_of(extent: Extent, payload: &Payload) -> Option<Box<[u8]>> {
-    match payload {
-        Payload::Pieces(pieces) if extent.lba == Lba::ZERO => {
-            Piece::each_sector(pieces).next().map(Box::from)
-        }
-        Payload::Pieces(_) | Payload::Room(_) | Payload::None => None,
-    }
+/// Those of the sectors `by` that a write is about.
+fn marks_of(by: &[u64], extent: Extent, payload: &Payload) -> Marks {
+    let Payload::Pieces(pieces) = payload else { return Vec::new() };
+    let mark = |&sector: &u64| {
+        let at = sector.checked_sub(extent.lba.get())?;
+        Some((sector, Box::from(Piece::each_sector(pieces).nth(at as usize)?)))
+    };
+    by.iter().filter_map(mark).collect()
 }
 
 impl Shared {
@@ -266,9 +286,9 @@ impl Shared {
             Note::Nothing => {}
             Note::Write(promise) if is_good => state.unflushed.keep(promise),
             Note::Write(promise) => state.unflushed.withdraw(&promise),
-            Note::Durable(extent, first) if is_good => {
+            Note::Durable(extent, marks) if is_good => {
                 state.unflushed.forget(extent.lba.get()..extent.end().get());
-                state.first = first.or(state.first.take());
+                state.marks.extend(marks);
             }
             Note::Durable(..) => {}
             Note::Flush(mark) if is_good => state.handle_flushed(mark),
@@ -384,9 +404,14 @@ impl Shared {
         if client.is_read_only() {
             return Err(Failure::Later(format!("{uri}: the export is read-only")));
         }
-        let now = first_sector(&client)?;
-        let first = self.lock().first.clone();
-        if !first.is_none_or(|first| (self.recognise)(&first, now.as_slice())) {
+        let Recognise { by, is_same } = self.recognise;
+        let read = |&sector: &u64| read_sector(&client, sector);
+        let now = by.iter().map(read).collect::<Result<Vec<Buf>, Failure>>()?;
+        let now: Vec<&[u8]> = now.iter().map(Buf::as_slice).collect();
+        let marks = self.lock().marks.clone();
+        let mark = |sector: &u64| marks.get(sector).map_or(&[][..], |bytes| bytes);
+        let before: Vec<&[u8]> = by.iter().map(mark).collect();
+        if !is_same(&before, &now) {
             return Err(Failure::Never(format!("another drive answers at {uri} now")));
         }
         let (runs, mark) = {
@@ -425,8 +450,8 @@ impl From<io::Error> for Failure {
     }
 }
 
-fn first_sector(client: &Client) -> Result<Buf, Failure> {
-    let extent = Extent::new(Lba::ZERO, Sectors::new(1));
+fn read_sector(client: &Client, sector: u64) -> Result<Buf, Failure> {
+    let extent = Extent::new(Lba::new(sector), Sectors::new(1));
     if !extent.fits(client.size()) {
         return Ok(Buf::empty());
     }

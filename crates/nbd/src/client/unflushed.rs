@@ -86,15 +86,20 @@ impl Unflushed {
         Mark(self.answered)
     }
 
-    /// A flush that began then has ended well: the bytes of the first sector, if that is safe with it.
-    pub(super) fn handle_flushed(&mut self, Mark(answered): Mark) -> Option<Box<[u8]>> {
+    /// A flush that began then has ended well: those of the sectors `wanted` that are safe with it, and their bytes.
+    pub(super) fn handle_flushed(
+        &mut self,
+        Mark(answered): Mark,
+        wanted: &[u64],
+    ) -> Vec<(u64, Box<[u8]>)> {
         let is_safe = |kept: &Kept| kept.write <= answered;
-        let first = match self.sectors.entry(0) {
-            Entry::Occupied(entry) if is_safe(entry.get()) => Some(entry.remove().bytes),
+        let take = |&sector: &u64| match self.sectors.entry(sector) {
+            Entry::Occupied(entry) if is_safe(entry.get()) => Some((sector, entry.remove().bytes)),
             Entry::Occupied(_) | Entry::Vacant(_) => None,
         };
+        let safe = wanted.iter().filter_map(take).collect();
         self.sectors.retain(|_, kept| !is_safe(kept));
-        first
+        safe
     }
 
     /// Sectors kept or promised a place.
@@ -161,10 +166,11 @@ mod tests {
         let mark = log.mark();
         log.keep(late);
         write(&mut log, 1, 3, 1);
-        let first = log.handle_flushed(mark).expect("the first sector is safe");
-        assert_eq!(first[0], 1);
+        let safe = log.handle_flushed(mark, &[0, 1, 5, 7]);
+        let safe: Vec<(u64, u8)> = safe.iter().map(|(sector, bytes)| (*sector, bytes[0])).collect();
+        assert_eq!(safe, [(0, 1)]);
         assert_eq!(runs(&log), [(1, vec![3]), (5, vec![2])]);
-        assert_eq!(log.handle_flushed(log.mark()), None);
+        assert_eq!(log.handle_flushed(log.mark(), &[]), []);
         assert_eq!((runs(&log), log.len()), (vec![], 0));
     }
 

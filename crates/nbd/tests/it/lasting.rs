@@ -15,7 +15,7 @@ use levelhead_block::{
     BlockDevice, BlockService, Buf, Command, Done, Durability, Effort, Memory, Outcome, Reply,
     Request,
 };
-use levelhead_nbd::{Access, Endpoint, Export, LastingClient, Running, Server};
+use levelhead_nbd::{Access, Endpoint, Export, IsSame, LastingClient, Recognise, Running, Server};
 use levelhead_stats::Streams;
 use levelhead_testkit::extent;
 use levelhead_units::{SECTOR_SIZE, Sectors};
@@ -88,13 +88,14 @@ fn serve(folder: &Path, service: Arc<dyn BlockService>) -> Running {
     Server::bind(&endpoint, vec![export(service)]).unwrap().start().unwrap()
 }
 
-fn open_with(folder: &Path, recognise: fn(&[u8], &[u8]) -> bool) -> Arc<LastingClient> {
+fn open_with(folder: &Path, by: &'static [u64], is_same: IsSame) -> Arc<LastingClient> {
     let uri = Endpoint::Unix(folder.join("nbd.sock")).uri("disk");
+    let recognise = Recognise { by, is_same };
     Arc::new(LastingClient::open(&uri.parse().unwrap(), recognise).unwrap())
 }
 
 fn open(folder: &Path) -> Arc<LastingClient> {
-    open_with(folder, |_, _| true)
+    open_with(folder, &[0], |_, _| true)
 }
 
 fn run(client: &Arc<LastingClient>, request: Request) -> Reply {
@@ -301,7 +302,7 @@ fn what_is_kept_is_limited_by_flushes_of_its_own() {
 fn another_drive_at_the_same_place_is_not_taken_for_it() {
     let (folder, disk) = (TempDir::new().unwrap(), Disk::new(16));
     let server = serve(folder.path(), disk.clone());
-    let client = open_with(folder.path(), |before, now| before == now);
+    let client = open_with(folder.path(), &[0, 5], |before, now| before == now);
     server.stop();
     let other = Disk::new(16);
     other.device.lock().unwrap().as_mut().unwrap().run(vec![write(0, 1, Durability::Durable)]);
@@ -320,22 +321,24 @@ fn another_drive_at_the_same_place_is_not_taken_for_it() {
 
 /// A sector that was written and is not safe yet may be as it was before.
 #[test]
-fn drive_is_recognised_by_its_first_sector_as_it_is_there_for_sure() {
-    for (durability, expected) in [(Durability::Durable, 9), (Durability::Cached, 8)] {
+fn drive_is_recognised_by_its_sectors_as_they_are_there_for_sure() {
+    for (durability, expected) in [(Durability::Durable, [9, 9]), (Durability::Cached, [8, 0])] {
         let (folder, disk) = (TempDir::new().unwrap(), Disk::new(16));
         let server = serve(folder.path(), disk.clone());
         static BEFORE: Mutex<Vec<u8>> = Mutex::new(Vec::new());
-        let client = open_with(folder.path(), |before, _| {
-            BEFORE.lock().unwrap().push(before[0]);
+        let client = open_with(folder.path(), &[0, 5], |before, _| {
+            *BEFORE.lock().unwrap() = before.iter().map(|sector| sector[0]).collect();
             true
         });
         assert!(run(&client, write(0, 8, Durability::Cached)).outcome.is_good());
         assert!(run(&client, Request::bare(Command::Flush)).outcome.is_good());
-        assert!(run(&client, write(0, 9, durability)).outcome.is_good());
+        for sector in [0, 5] {
+            assert!(run(&client, write(sector, 9, durability)).outcome.is_good());
+        }
         server.stop();
         let server = serve(folder.path(), disk);
         wait_for_return(&client);
-        assert_eq!(BEFORE.lock().unwrap().pop(), Some(expected));
+        assert_eq!(*BEFORE.lock().unwrap(), expected);
         assert_eq!(read(&client, 0), 9);
         server.stop();
     }
@@ -377,7 +380,10 @@ fn export_for_reading_alone_is_no_drive() {
     let only = Export { access: Access::ReadOnly, ..export(memory(4)) };
     let server = Server::bind(&endpoint, vec![only]).unwrap().start().unwrap();
     let uri = endpoint.uri("disk").parse().unwrap();
-    let error = LastingClient::open(&uri, |_, _| true).err().unwrap().to_string();
+    let error = LastingClient::open(&uri, Recognise { by: &[], is_same: |_, _| true })
+        .err()
+        .unwrap()
+        .to_string();
     assert!(error.ends_with(": the export is read-only"), "{error}");
     server.stop();
 }

@@ -26,7 +26,7 @@ pub struct Aim {
     /// The fewest redundant disks of the arrays.
     pub redundant_min: usize,
     /// Whether what the array records of itself is carried out late.
-    pub slow_books: bool,
+    pub slow_metadata: bool,
     /// Whether the journal lies on disks of its own, one more than disks are redundant.
     pub is_apart: bool,
     /// Whether a disk that sits out ends its commands late.
@@ -148,7 +148,7 @@ pub struct Odds {
     pub read: u64,
     /// Of steps: a flush.
     pub flush: u64,
-    /// Of lives: the array is stopped in good order.
+    /// Of lives: the array is stopped cleanly.
     pub stop: u64,
     /// Of crashes, again and again: a disk does not come back.
     pub without: u64,
@@ -213,7 +213,7 @@ impl Aim {
         one_of: 1,
         goes_on: 16,
         redundant_min: 1,
-        slow_books: false,
+        slow_metadata: false,
         is_apart: false,
         slow_aside: false,
         seeks_damage: false,
@@ -245,9 +245,9 @@ impl Aim {
         ..Self::DEFAULT
     };
 
-    /// The same in busy arrays, whose books are late.
-    pub const LATE_BOOKS: Self =
-        Self { writes: 40, focus: 4, slow_books: true, more_space: 1, ..Self::LOSSES };
+    /// The same in busy arrays, whose metadata is late.
+    pub const LATE_METADATA: Self =
+        Self { writes: 40, focus: 4, slow_metadata: true, more_space: 1, ..Self::LOSSES };
 
     /// Recoveries that are cut off again and again, with a disk less each time.
     pub const AGAIN: Self = Self {
@@ -287,7 +287,7 @@ impl Aim {
         one_of: 6,
         focus: 4,
         more_space: 2,
-        slow_books: true,
+        slow_metadata: true,
         odds: Odds { loss: 1, back: 12, without: 2, trouble: 0, unsynced: 0, ..Odds::DEFAULT },
         ..Self::DEFAULT
     };
@@ -315,7 +315,7 @@ impl Aim {
     pub const DAMAGED: Self = Self {
         writes: 10,
         one_of: 3,
-        slow_books: true,
+        slow_metadata: true,
         seeks_damage: true,
         odds: Odds {
             flush: 64,
@@ -424,7 +424,7 @@ impl Aim {
     };
 
     /// Two redundant disks at least, so that one disk is not enough for anything that must survive every loss.
-    pub const QUORUMS: Self = Self { redundant_min: 2, ..Self::RETURNS };
+    pub const TWO_REDUNDANT: Self = Self { redundant_min: 2, ..Self::RETURNS };
 
     /// Connections to members break, and writes inside them land later, also under the next server.
     pub const LATE_WRITES: Self = Self {
@@ -443,7 +443,7 @@ impl Aim {
         ..Self::LATE_WRITES
     };
 
-    /// Members with some sectors of rings, maps, lists and superblocks in an earlier state of their own at a start.
+    /// Members with some sectors of rings and metadata in an earlier state of their own at a start.
     pub const OLDER_SECTORS: Self =
         Self { faults: Faults { older_sectors: 2, ..Faults::NONE }, ..Self::OLDER };
 
@@ -480,7 +480,7 @@ impl Aim {
     /// The same while disks are replaced and rebuilt.
     pub const LISTED_FILLS: Self = Self {
         listed: 3,
-        slow_books: true,
+        slow_metadata: true,
         odds: Odds { announced: 1, place: 2, ..Self::FILLS.odds },
         ..Self::FILLS
     };
@@ -492,19 +492,19 @@ impl Aim {
         listed: 2,
         one_of: 1,
         more_space: 12,
-        slow_books: true,
+        slow_metadata: true,
         odds: Odds { announced: 1, again: 6, without: 2, flush: 64, unsynced: 0, ..Self::QUIET },
         ..Self::DEFAULT
     };
 
-    /// Maps of what drives have missed, and their copies on as few drives as will do, while the rest goes away.
-    pub const MAPS: Self = Self {
+    /// What drives lack, recorded on as few drives as will do, while the rest goes away.
+    pub const LACKS: Self = Self {
         writes: 24,
         focus: 6,
         one_of: 4,
         redundant_min: 2,
         more_space: 4,
-        slow_books: true,
+        slow_metadata: true,
         odds: Odds { loss: 1, back: 100, without: 1, ..Self::QUIET },
         ..Self::DEFAULT
     };
@@ -516,7 +516,7 @@ impl Aim {
         one_of: 2,
         writes: 8,
         fills: true,
-        slow_books: true,
+        slow_metadata: true,
         more_space: 40,
         odds: Odds { announced: 1, loss: 1, back: 12, without: 1, loss_again: 3, ..Self::QUIET },
         ..Self::DEFAULT
@@ -602,7 +602,7 @@ impl Aim {
         ("long", Self::LONG),
         ("focused", Self::FOCUSED),
         ("losses", Self::LOSSES),
-        ("late-books", Self::LATE_BOOKS),
+        ("late-metadata", Self::LATE_METADATA),
         ("again", Self::AGAIN),
         ("unsynced", Self::UNSYNCED),
         ("announced", Self::ANNOUNCED),
@@ -620,12 +620,12 @@ impl Aim {
         ("scrubs", Self::SCRUBS),
         ("standstills", Self::STANDSTILLS),
         ("flaky", Self::FLAKY),
-        ("quorums", Self::QUORUMS),
+        ("two-redundant", Self::TWO_REDUNDANT),
         ("unjournaled", Self::UNJOURNALED),
         ("listed", Self::LISTED),
         ("listed-fills", Self::LISTED_FILLS),
         ("judged", Self::JUDGED),
-        ("maps", Self::MAPS),
+        ("lacks", Self::LACKS),
         ("counted", Self::COUNTED),
         ("tight-fills", Self::TIGHT_FILLS),
         ("full", Self::FULL),

@@ -2,8 +2,8 @@
 
 use std::hash::{Hash, Hasher};
 
-use levelhead_array::quorum::{Assembly, Copy, Found, Refusal, quorum};
-use levelhead_array::superblock::Superblock;
+use levelhead_array::assembly::{self, Assembly, Found, Refusal};
+use levelhead_array::superblock::{Superblock, copies_of_unknown};
 use levelhead_block::Durability;
 use levelhead_stats::Rng;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, SECTOR_SIZE, Sectors};
@@ -118,7 +118,7 @@ impl Image {
         for Replaced { drive, mut disk } in std::mem::take(&mut self.replaced) {
             disk.crash(rng);
             let new = &mut self.disks[drive.as_usize()];
-            if !is_member(new) {
+            if !has_metadata(new) {
                 self.late.retain(|torn| torn.drive != drive);
                 self.earlier.retain(|&(of, _)| of != drive);
                 *new = disk; // It is there, too, and the new one is nothing to the array yet.
@@ -135,8 +135,7 @@ impl Image {
 
 /// Some sectors that the array keeps for itself on a member are in an earlier state: that of `earlier`.
 fn put_back_some(disk: &mut Disk, earlier: &Disk, rng: &mut Rng) -> bool {
-    let sector = disk.read(Extent::new(Lba::ZERO, Sectors::new(1)));
-    let Ok(superblock) = Superblock::decode(&sector) else { return false };
+    let Some(superblock) = superblock_of(disk) else { return false };
     let reserved = superblock.own.reserved.iter().flat_map(|reserved| reserved.extent.iter());
     let changed: Vec<Lba> = reserved.filter(|&lba| disk.differs(earlier, lba)).collect();
     let mut is_older = false;
@@ -153,7 +152,7 @@ fn put_back_some(disk: &mut Disk, earlier: &Disk, rng: &mut Rng) -> bool {
 /// Whether an array of all these is refused in which this one is a copy of another one.
 pub(crate) fn refuses_twin(disks: &[Disk], shown: DriveSet, drive: DriveIdx, of: DriveIdx) -> bool {
     let found = shown.iter().map(|at| find(&disks[if at == drive { of } else { at }.as_usize()]));
-    quorum(&found.collect::<Vec<Found>>()).is_err()
+    assembly::assemble(&found.collect::<Vec<Found>>()).is_err()
 }
 
 /// One of the earlier states.
@@ -208,14 +207,15 @@ pub(crate) fn assemble(
         let shown: Vec<usize> =
             (0..disks.len()).filter(|&at| !hidden.contains(DriveIdx::from_usize(at))).collect();
         let found: Vec<Found> = shown.iter().map(|&at| find(&disks[at])).collect();
-        hidden = match quorum(&found) {
+        hidden = match assembly::assemble(&found) {
             Ok(assembly) => {
                 let absent = assembly.absent;
                 let returning = assembly.returning.iter().map(|back| back.own.drive).collect();
                 return Ok(Assembled { assembly, absent, returning });
             }
-            // A disk that has come into a place and has not been given a superblock.
+            // A disk that has come into a place and has not been given a superblock, or one that cannot say what it has.
             Err(Refusal::Stranger { found: stale })
+            | Err(Refusal::Unreadable { found: stale })
             | Err(Refusal::Stale { found: [stale, _], .. })
             | Err(Refusal::LeftBehind { found: stale, .. })
             | Err(Refusal::Replaced { found: stale, .. }) => {
@@ -229,39 +229,38 @@ pub(crate) fn assemble(
     }
 }
 
-/// What is on a member.
-fn find(disk: &Disk) -> Found {
-    let size = disk.size();
-    let read = |lba: Lba| {
-        let sector = disk.read(Extent::new(lba, Sectors::new(1)));
-        Copy::Read(Box::new(Superblock::decode(&sector)))
-    };
-    let copies = [Lba::ZERO, Lba::ZERO + (size - Sectors::new(1))].map(read);
-    let mut found = Found::new(copies, size);
-    found.read_lists(|extent| Some(disk.read(extent)));
-    found
+/// What is on a member: nothing of what has a sector that cannot be read.
+pub(crate) fn find(disk: &Disk) -> Found {
+    let is_good = |extent: &Extent| !extent.iter().any(|lba| disk.bad.contains(&lba));
+    Found::read(disk.size(), |extent| is_good(&extent).then(|| disk.read(extent)))
+}
+
+/// The superblock of a disk that says that it is part of an array.
+fn superblock_of(disk: &Disk) -> Option<Superblock> {
+    let copies = copies_of_unknown(disk.size()).into_iter();
+    let mut read = copies.map(|lba| Superblock::decode(disk.sector(lba)));
+    read.find_map(Result::ok)
 }
 
 /// Whether a disk says that it is part of an array.
 pub(crate) fn is_member(disk: &Disk) -> bool {
-    let last = Lba::ZERO + (disk.size() - Sectors::new(1));
-    [Lba::ZERO, last]
-        .into_iter()
-        .any(|lba| Superblock::decode(&disk.read(Extent::new(lba, Sectors::new(1)))).is_ok())
+    superblock_of(disk).is_some()
+}
+
+/// Whether a disk was given metadata of the array that it says it is part of.
+pub(crate) fn has_metadata(disk: &Disk) -> bool {
+    find(disk).word().is_some_and(|word| word.metadata.is_some())
 }
 
 /// Where the journal of a member lies.
 pub(crate) fn journal_of(disk: &Disk) -> Option<Vec<Extent>> {
-    let sector = disk.read(Extent::new(Lba::ZERO, Sectors::new(1)));
-    let superblock = Superblock::decode(&sector).ok()?;
-    Some(superblock.own.journal())
+    Some(superblock_of(disk)?.own.journal())
 }
 
 /// Where the data of a member lies.
 pub(crate) fn places_of(disk: &Disk) -> Option<Vec<Extent>> {
-    let sector = disk.read(Extent::new(Lba::ZERO, Sectors::new(1)));
-    let superblock = Superblock::decode(&sector).ok()?;
-    let area = superblock.own.area(superblock.book.drive_size)?;
+    let superblock = superblock_of(disk)?;
+    let area = superblock.own.area(superblock.drive_size)?;
     Some(area.runs().collect())
 }
 

@@ -11,7 +11,7 @@
 //!   otherwise                                         nothing: another disk may have been computed from it
 //! ```
 //!
-//! Records of the journal and the books are stored: the former are checked where they are used, the latter read back at once.
+//! Records of the journal and the metadata are stored: the former are checked where they are used, the latter read back at once.
 
 use std::collections::BTreeSet;
 

@@ -57,14 +57,14 @@ impl Run<'_> {
         let has_patience = self.odds().trouble > 0 && self.rng.below(2) == 0;
         let patience = has_patience.then_some(Patience::DEFAULT);
         let (rules, seed) = (self.aim.rules, self.rng.bits());
-        let Aim { slow_books, slow_aside, fills, verify, lies, planted, .. } = self.aim;
+        let Aim { slow_metadata, slow_aside, fills, verify, lies, planted, .. } = self.aim;
         let has_background = self.faults().scrub > 0;
         let start = Start {
             image,
             hidden,
             rules,
             patience,
-            slow_books,
+            slow_metadata,
             slow_aside,
             fills,
             verify,
@@ -178,7 +178,7 @@ impl Run<'_> {
         settled
     }
 
-    /// The array is stopped in good order, with images of that too, and started again.
+    /// The array is stopped cleanly, with images of that too, and started again.
     fn stop(&mut self, mut machine: Machine, depth: u32) -> Result<(), String> {
         self.tally.stops += 1;
         machine.slow_aside = false; // It would be found silent.
@@ -345,10 +345,11 @@ impl Run<'_> {
         let known = assemble(&image.disks, image.dead, image.lost)?;
         // What is being filled is of no use before enough disks say that it is full.
         let mut gone = known.absent.or(known.assembly.filling).or(image.unfilled);
-        let in_part = known.assembly.book.members.iter().any(|member| match member.membership {
-            Membership::Filling { to } => to > 0 && to < known.assembly.book.stripes(),
-            _ => false,
-        });
+        let in_part =
+            known.assembly.metadata.members.iter().any(|member| match member.membership {
+                Membership::Filling { to } => to > 0 && to < known.assembly.metadata.stripes(),
+                _ => false,
+            });
         self.tally.part_filled += u64::from(in_part);
         self.tally.back += u64::from(!image.lost.without(gone).is_empty());
         let stripes = Layout::new(self.spec, known.assembly.area.size()).stripes();
@@ -522,7 +523,7 @@ impl Run<'_> {
         hidden
     }
 
-    /// Disks that are back are given what they have missed.
+    /// Disks that are back are given what they lack.
     fn catch_up(&mut self, machine: &mut Machine) -> Result<(), String> {
         let before = machine.returned;
         for _ in 0..2_000 {

@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use levelhead_array::journal::record::{checksums, examine};
-use levelhead_array::journal::rules::{Rule, Rules};
+use levelhead_array::journal::rules::Rules;
 use levelhead_array::membership::Why;
 use levelhead_array::superblock::{Own, Superblock, Uuid};
 use levelhead_array::{
-    Action, Answer, Array, ArrayEvent, Books, Budget, BufId, Cell, Content, Deliver, Ending, Event,
-    Flaw, HostOrder, JournalSettings, NewMember, Patience, Policy, RequestId, Settings, Sums,
+    Action, Answer, Array, ArrayEvent, Budget, BufId, Cell, Content, Deliver, Ending, Event, Flaw,
+    HostOrder, JournalSettings, NewMember, Patience, Policy, Recorded, RequestId, Settings, Sums,
     VerifySettings,
 };
 use levelhead_block::{
@@ -29,7 +29,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 use self::inside::{Inside, Of};
 use super::aim::Planted;
-use super::image::{Assembled, Image, Replaced, Torn, assemble, is_member, with_bad_places};
+use super::image::{Assembled, Image, Replaced, Torn, assemble, find, is_member, with_bad_places};
 use super::lies::{Doubts, Liar};
 use super::met::{Fault, Met, Watch};
 use super::promise::{Promise, Sent};
@@ -66,7 +66,7 @@ pub(crate) struct Start {
     pub(crate) hidden: DriveSet,
     pub(crate) rules: Rules,
     pub(crate) patience: Option<Patience>,
-    pub(crate) slow_books: bool,
+    pub(crate) slow_metadata: bool,
     pub(crate) slow_aside: bool,
     /// Whether disks are filled stripe by stripe.
     pub(crate) fills: bool,
@@ -121,11 +121,9 @@ pub struct Machine {
     pub(crate) promise: Promise,
     pub(crate) trouble: Option<Trouble>,
     has_patience: bool,
-    slow_books: bool,
+    slow_metadata: bool,
     pub(crate) slow_aside: bool,
     fills: bool,
-    keeps_list: bool,
-    rules: Rules,
     /// Disks that are back, and that the array does without.
     returning: DriveSet,
     /// Disks that were taken back.
@@ -169,7 +167,7 @@ pub struct Machine {
 impl Machine {
     /// Finds the array on its disks and starts it.
     pub(crate) fn start(start: Start) -> Result<Self, String> {
-        let Start { image, hidden, rules, patience, slow_books, slow_aside, .. } = start;
+        let Start { image, hidden, rules, patience, slow_metadata, slow_aside, .. } = start;
         let Start { fills, verify, lies, seed, has_background, planted, .. } = start;
         let Image { disks, promise, lost, dead, unfilled, spoilt, doubts, recorded, .. } = image;
         let Image { late, earlier, is_beyond, .. } = image;
@@ -179,7 +177,7 @@ impl Machine {
             return Err(format!("the array is in doubt: {doubt}"));
         }
         let settings = Settings {
-            spec: assembly.book.spec,
+            spec: assembly.metadata.spec,
             area: assembly.area.clone(),
             policy: Policy::Normal,
             window: 4,
@@ -190,7 +188,7 @@ impl Machine {
                 Planted::None | Planted::StandstillsCount => assembly.trusted,
             },
             lost: assembly.absent.or(assembly.filling),
-            books: Some(Books::of(&assembly, Uuid(u128::from(seed).to_le_bytes()))),
+            recorded: Some(Recorded::of(&assembly, Uuid(u128::from(seed).to_le_bytes()))),
             patience,
             background: (fills || has_background).then_some(Budget {
                 step: Sectors::new(1),
@@ -219,14 +217,12 @@ impl Machine {
             flushes: BTreeMap::new(),
             reads: BTreeMap::new(),
             delivered: BTreeMap::new(),
-            keeps_list: promise.keeps_list(),
             promise,
             trouble: None,
             has_patience: patience.is_some(),
-            slow_books,
+            slow_metadata,
             slow_aside,
             fills,
-            rules,
             returning,
             returned: 0,
             unfilled,
@@ -383,25 +379,21 @@ impl Machine {
         }
     }
 
-    /// A disk that the array does without is back, if one is and the array takes it; it has a new name.
+    /// A disk that the array does without is back, if one is and the array takes it.
     pub(crate) fn take_back(&mut self, rng: &mut Rng) {
         if self.replace_lost(rng) {
             return;
         }
         let Some(drive) = self.may_return().iter().next() else { return };
-        self.bring_back(drive, rng);
+        self.bring_back(drive);
     }
 
-    /// This disk, which the array does without, is back and has a new name.
-    pub(crate) fn bring_back(&mut self, drive: DriveIdx, rng: &mut Rng) {
+    /// This disk, which the array does without, is back.
+    pub(crate) fn bring_back(&mut self, drive: DriveIdx) {
         self.meet(Fault::Return);
-        let sector = self.disks[drive.as_usize()].read(Extent::new(Lba::ZERO, Sectors::new(1)));
-        let word = Superblock::decode(&sector).expect("it was a member");
-        let uuid = match self.rules.keep(Rule::Rename) {
-            true => Uuid(u128::from(rng.bits()).to_le_bytes()),
-            false => word.member(),
-        };
-        let new = NewMember { uuid, own: word.own };
+        let word = find(&self.disks[drive.as_usize()]).word().expect("the array knows it");
+        let Superblock { member: uuid, own, .. } = word.superblock;
+        let new = NewMember { uuid, own, held: word.held };
         self.returning = self.returning.without(DriveSet::EMPTY.with(drive));
         self.returned += 1;
         let taken = self.array.handle_returned(self.now, drive, Some(new));
@@ -430,7 +422,8 @@ impl Machine {
         self.put_in(drive, new);
         self.spoilt = self.spoilt.without(DriveSet::EMPTY.with(drive));
         let uuid = Uuid(u128::from(rng.bits()).to_le_bytes());
-        let taken = self.array.handle_replaced(self.now, drive, Some(NewMember { uuid, own }));
+        let taken =
+            self.array.handle_replaced(self.now, drive, Some(NewMember { uuid, own, held: None }));
         assert_eq!(taken, Ok(()), "it may be replaced");
         self.carry_out();
     }
@@ -446,7 +439,7 @@ impl Machine {
         let mut disk = self.disks[any].clone();
         disk.heal();
         self.coming = Some(Coming { disk, has_copy: false });
-        let new = NewMember { uuid: Uuid(u128::from(rng.bits()).to_le_bytes()), own };
+        let new = NewMember { uuid: Uuid(u128::from(rng.bits()).to_le_bytes()), own, held: None };
         let taken = self.array.handle_copy(self.now, drive, Some(new));
         assert_eq!(taken, Ok(()), "it may be copied");
         self.carry_out();
@@ -586,13 +579,7 @@ impl Machine {
                     self.buffers.deliver(BufId::Client(request), &segments);
                 }
                 Action::Release(buf) => self.buffers.discard(buf),
-                Action::Inscribe { into, superblock } => {
-                    self.buffers.inscribe(into, &superblock.encode());
-                }
-                Action::Enlist { into, listing } => {
-                    self.buffers.inscribe(into, &listing.encode());
-                }
-                Action::Map { into, page } => self.buffers.inscribe(into, &page.encode()),
+                Action::Inscribe { into, what } => self.buffers.inscribe(into, &what.encode()),
                 Action::Log { into, record, sums } => {
                     let sums = match sums {
                         Sums::Known(sums) => sums,

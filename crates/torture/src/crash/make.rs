@@ -1,18 +1,17 @@
 //! The disks that a crash swarm begins with.
 
-use levelhead_array::damaged::{DAMAGED_PLACE, DamagedList, Listing};
-use levelhead_array::membership::{Member, Membership};
-use levelhead_array::missed::MAP_SECTORS;
-use levelhead_array::reserve::{Reserved, Use};
-use levelhead_array::superblock::{Book, Forced, Kept, Logs, Own, State, Superblock, Uuid};
+use std::sync::Arc;
+
+use levelhead_array::damaged::DamagedList;
+use levelhead_array::membership::{Generation, Member, MemberId, Membership};
+use levelhead_array::metadata::{Forced, Inscription, Kept, Logs, Metadata, State};
+use levelhead_array::reserve::{HEAD, Reserved, Use};
+use levelhead_array::superblock::{Own, Superblock, Uuid};
 use levelhead_array::{Layout, Row, Spec};
 use levelhead_stats::Rng;
-use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, SECTOR_SIZE, Sectors};
+use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
 
 use crate::disk::{Disk, Manners};
-
-/// Room for three maps of what disks have missed.
-pub(crate) const MAPS: Sectors = Sectors::new(3 * MAP_SECTORS);
 
 /// What an array of a crash swarm is like.
 #[derive(Clone, Copy, Debug)]
@@ -49,11 +48,6 @@ impl Make {
     /// Disks with a new array on them, and noise where redundancy is not valid and in sectors on the list.
     pub(crate) fn disks(&self, rng: &mut Rng) -> Made {
         let (data, piece) = (self.spec.chunk() * self.stripes, Sectors::new(self.piece));
-        let list = match self.logs {
-            Logs::All => Sectors::ZERO,
-            Logs::Parts => DAMAGED_PLACE,
-        };
-        let maps = if piece > Sectors::ZERO { MAPS } else { Sectors::ZERO };
         let one = Sectors::new(1);
         let place = |at: Sectors, sectors: Sectors, purpose| Reserved {
             extent: Extent::new(Lba::ZERO + at, sectors),
@@ -67,48 +61,54 @@ impl Make {
                 true => (data, self.spec.chunk() * (self.stripes / 2)),
                 false => (Sectors::ZERO, Sectors::ZERO),
             };
-            let size = Sectors::new(2) + maps + data + piece * 2 + list;
-            let mut reserved = vec![place(Sectors::ZERO, one, Use::Superblock)];
-            if maps > Sectors::ZERO {
-                reserved.push(place(one, maps, Use::Maps));
-            }
+            let size = HEAD + data + piece * 2 + one;
+            let mut reserved = vec![
+                place(Sectors::ZERO, one, Use::Superblock),
+                place(one, HEAD - one * 2, Use::Metadata),
+                place(HEAD - one, one, Use::Superblock),
+            ];
             if has_ring {
-                let first = one + maps;
-                reserved.push(place(first, piece, Use::Journal));
-                reserved.push(place(first + piece + half, piece, Use::Journal));
-            }
-            if list > Sectors::ZERO {
-                reserved.push(place(size - one - list, list, Use::Damaged));
+                reserved.push(place(HEAD, piece, Use::Journal));
+                reserved.push(place(HEAD + piece + half, piece, Use::Journal));
             }
             reserved.push(place(size - one, one, Use::Superblock));
             Own { drive, size, reserved }
         };
         let layout = self.layout();
-        let member =
-            |at: usize| Member { uuid: Uuid([at as u8 + 1; 16]), membership: Membership::Present };
+        let uuid = |at: usize| Uuid([at as u8 + 1; 16]);
+        let member = |at: usize| Member::new(uuid(at), Membership::Present);
         let synced = self.synced.min(layout.stripes());
-        let book = Book {
-            generation: 1,
+        let mut metadata = Metadata {
+            generation: Generation(1),
             array: Uuid([0xA1; 16]),
             run: Uuid([0; 16]),
+            base: Generation::NONE,
             spec: self.spec,
             drive_size: data,
             state: State::Clean,
             forced: Forced::No,
             synced,
             synced_last: synced,
-            missed: DriveSet::EMPTY,
             wishes: levelhead_array::Wishes::default(),
             journal: (self.piece > 0).then_some(Kept { first: 1, logs: self.logs }),
             members: (0..self.spec.members()).map(member).collect(),
+            damaged: DamagedList::default(),
         };
         let disk = |at: usize| {
             let own = own_of(DriveIdx::from_usize(at));
             let mut disk = Disk::new(own.size, self.manners);
             let copies = own.copies();
-            let sector = Superblock { book: book.clone(), own, read_only: 0 }.encode();
+            let superblock = Superblock {
+                array: metadata.array,
+                member: uuid(at),
+                spec: self.spec,
+                drive_size: data,
+                logs: metadata.journal.map(|kept| kept.logs),
+                own,
+                read_only: 0,
+            };
             for lba in copies {
-                disk.write(Extent::new(lba, one), &sector);
+                disk.write(Extent::new(lba, one), &superblock.encode());
             }
             disk
         };
@@ -126,8 +126,7 @@ impl Make {
             }
         }
         let mut listed = Vec::new();
-        let mut damaged = DamagedList::default();
-        let stripes = if list > Sectors::ZERO && self.listed > 0 { synced } else { 0 };
+        let stripes = if self.listed > 0 { synced } else { 0 };
         for stripe in 0..stripes {
             for row in 0..layout.rows() {
                 let row = Row { stripe, row };
@@ -145,16 +144,17 @@ impl Make {
                         rng.fill(&mut noise);
                         let extent = area.on_drive(Extent::new(cell.lba, one));
                         disks[cell.drive.as_usize()].write(extent, &noise);
-                        damaged.add(cell.drive, Extent::new(cell.lba, one));
+                        metadata.damaged.add(cell.drive, Extent::new(cell.lba, one));
                     }
                 }
             }
         }
-        for (at, disk) in disks.iter_mut().enumerate().filter(|_| !listed.is_empty()) {
-            let (array, member) = (book.array, book.members[at].uuid);
-            let listing = Listing { array, member, generation: 1, list: damaged.clone() };
-            let first = Lba::ZERO + (disk.size() - one - list);
-            disk.write(Extent::new(first, listing.sectors()), &listing.encode());
+        let metadata = Arc::new(metadata);
+        for (at, disk) in disks.iter_mut().enumerate() {
+            let [slot, _] = own_of(DriveIdx::from_usize(at)).slots();
+            let (metadata, holder) = (Arc::clone(&metadata), MemberId::new(uuid(at)));
+            let extent = Extent::new(slot.lba, metadata.sectors());
+            disk.write(extent, &Inscription { metadata, holder }.encode());
         }
         // Also those that lie have this on their media.
         disks.iter_mut().for_each(Disk::settle);

@@ -25,7 +25,7 @@ pub mod met;
 pub mod promise;
 
 use levelhead_array::Spec;
-use levelhead_array::superblock::Logs;
+use levelhead_array::metadata::Logs;
 use levelhead_stats::Streams;
 use levelhead_units::DriveSet;
 
@@ -93,9 +93,9 @@ pub struct Tally {
     pub copies: u64,
     /// Those of them whose places the new ones have.
     pub seated: u64,
-    /// Images with a disk that was filled in part, as its books say.
+    /// Images with a disk that was filled in part, as its metadata says.
     pub part_filled: u64,
-    /// Stops in good order.
+    /// Clean stops.
     pub stops: u64,
     /// Sectors that arrays said they could not bring back.
     pub given_up: u64,

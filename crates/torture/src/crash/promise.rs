@@ -1,6 +1,6 @@
 //! What an array has promised of every sector, and whether it holds.
 
-use levelhead_array::superblock::Logs;
+use levelhead_array::metadata::Logs;
 use levelhead_block::{Durability, SectorSet};
 use levelhead_units::{Extent, Lba, SECTOR_SIZE};
 
@@ -89,7 +89,7 @@ impl Promise {
     pub fn damage(&mut self, sector: Lba) -> Result<(), String> {
         let history = &mut self.sectors[sector.get() as usize];
         let is_being_replaced = history.versions.len() > history.floor + 1;
-        let may_be = self.logs == Logs::Parts && (is_being_replaced || history.is_damaged);
+        let may_be = history.is_damaged || (self.logs == Logs::Parts && is_being_replaced);
         // It was named as what could not be brought back before.
         let may_be = may_be || history.is_given_up;
         history.is_damaged = true;
@@ -121,11 +121,6 @@ impl Promise {
         for lba in sectors {
             self.sectors[lba.get() as usize].is_given_up = true;
         }
-    }
-
-    /// Whether the array keeps a list of damaged sectors.
-    pub(crate) fn keeps_list(&self) -> bool {
-        self.logs == Logs::Parts
     }
 
     /// Whether the array may fail to give a sector.

@@ -208,7 +208,7 @@ impl Life<'_> {
         Machine::start(disk, model, start)
     }
 
-    /// Some operations, with images at boundaries between commands; then the end in good order.
+    /// Some operations, with images at boundaries between commands; then a clean end.
     fn life(
         &mut self,
         mut machine: Machine,

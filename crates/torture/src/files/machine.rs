@@ -67,7 +67,7 @@ impl Image {
     }
 }
 
-/// What is left of a machine that has ended in good order.
+/// What is left of a machine that has ended cleanly.
 pub(crate) struct Left {
     pub(crate) disk: Disk,
     /// Sectors that it has written.

@@ -108,7 +108,7 @@ impl Aim {
         rules: Rules::ALL,
     };
 
-    /// Very short ones between mounts, with images at every boundary of these, of the ends in good order, and of the next mounts.
+    /// Very short ones between mounts, with images at every boundary of these, of the clean ends, and of the next mounts.
     pub const STOPS: Self = Self {
         operations: 12,
         odds: Odds {

@@ -1,19 +1,23 @@
-//! Faults of superblocks, for canaries: planted on the members after a power cut and before a start, and in the rules of the
+//! Faults of the metadata, for canaries: planted on the members after a power cut and before a start, and in the rules of the
 //! journal.
 
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use levelhead_array::assembly::Found;
 use levelhead_array::journal::rules::{Rule, Rules};
-use levelhead_array::membership::Membership;
-use levelhead_array::superblock::Superblock;
-use levelhead_block::BlockDevice;
+use levelhead_array::membership::{Generation, Membership};
+use levelhead_array::metadata::{Inscription, Metadata};
+use levelhead_block::{BlockDevice, Memory};
 use levelhead_lab::World;
-use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, SECTOR_SIZE, Sectors};
 
 /// A bug for a canary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Planted {
     /// None.
     None,
-    /// A superblock counts as durable before it is: after a power cut each drive has the one before it.
+    /// A generation counts as durable before it is: after a power cut each drive has the one before it.
     RecordLate,
     /// A change of the array's state does not raise the generation.
     SameGeneration,
@@ -37,15 +41,21 @@ impl Planted {
         }
     }
 
-    /// Changes the superblocks of the members to what an array with the bug would have written.
+    /// Changes the metadata of the members to what an array with the bug would have written.
     pub(super) fn plant(self, world: &mut World, shown: DriveSet) {
         match self {
-            Self::SameGeneration => {
-                change_all(world, shown, |_, superblock| superblock.book.generation = 1);
-            }
-            Self::LostSet => change_all(world, shown, |_, superblock| {
-                let members = &mut superblock.book.members;
-                members.iter_mut().for_each(|member| member.membership = Membership::Present);
+            Self::SameGeneration => change_all(world, shown, |metadata| {
+                let first = Generation(1);
+                metadata.generation = first;
+                metadata.base = metadata.base.min(first);
+                for member in &mut metadata.members {
+                    (member.stored, member.given) = (member.stored.min(first), first);
+                }
+            }),
+            Self::LostSet => change_all(world, shown, |metadata| {
+                for member in &mut metadata.members {
+                    (member.membership, member.lacks) = (Membership::Present, None);
+                }
             }),
             Self::StaleMember => make_current(world, shown),
             Self::None | Self::RecordLate | Self::MarkBeforeFlush | Self::CopyWithoutLock => {}
@@ -53,11 +63,13 @@ impl Planted {
     }
 }
 
-/// The superblocks of all drives, and those before them.
+/// What the slots of all drives hold, and what they held before.
 #[derive(Default)]
 pub(super) struct Earlier {
-    now: Vec<Vec<u8>>,
-    before: Vec<Vec<u8>>,
+    /// Where the slots lie on every drive.
+    slots: Option<[Extent; 2]>,
+    now: Vec<[Vec<u8>; 2]>,
+    before: Vec<[Vec<u8>; 2]>,
     /// How many drives were replaced by then.
     replaced: u64,
 }
@@ -65,75 +77,104 @@ pub(super) struct Earlier {
 impl Earlier {
     /// Notes what has changed since the last look.
     pub(super) fn look(&mut self, world: &mut World) {
-        let all: Vec<(DriveIdx, Lba)> = all(world);
-        let now: Vec<Vec<u8>> =
-            all.iter().map(|&(drive, lba)| sector_mut(world, drive, lba).to_vec()).collect();
-        if self.now.len() != now.len() || self.replaced != world.replaced() {
-            *self = Self { before: now.clone(), now, replaced: world.replaced() };
+        let slots = *self.slots.get_or_insert_with(|| slots(world));
+        let now: Vec<[Vec<u8>; 2]> =
+            all(world).iter().map(|drive| slots.map(|slot| content(world, drive, slot))).collect();
+        if self.now.is_empty() || self.replaced != world.replaced() {
+            (self.before, self.now, self.replaced) = (now.clone(), now, world.replaced());
             return;
         }
-        for (at, sector) in now.into_iter().enumerate() {
-            if sector != self.now[at] {
-                self.before[at] = std::mem::replace(&mut self.now[at], sector);
-            }
+        let new = now.into_iter().flatten();
+        let old = self.now.as_flattened_mut().iter_mut().zip(self.before.as_flattened_mut());
+        for (new, (now, before)) in new.zip(old).filter(|(new, (now, _))| new != *now) {
+            *before = std::mem::replace(now, new);
         }
     }
 
-    /// Puts the ones before onto the drives.
+    /// Takes back the newest generation of each drive.
     pub(super) fn put_back(&self, world: &mut World) {
-        for ((drive, lba), before) in all(world).into_iter().zip(&self.before) {
-            sector_mut(world, drive, lba).copy_from_slice(before);
+        let Some(slots) = self.slots else { return };
+        for (drive, before) in all(world).iter().zip(&self.before) {
+            let word = find(world, drive).word();
+            let Some(held) = word.and_then(|word| word.held) else { continue };
+            let bytes = &before[held.slot];
+            let sectors = Sectors::new((bytes.len() / SECTOR_SIZE) as u64);
+            let extent = Extent::new(slots[held.slot].lba, sectors);
+            medium(world, drive).bytes_mut(extent).copy_from_slice(bytes);
         }
     }
 }
 
-/// Gives every member the newest book, in which those with an older one are present.
+/// Gives every member the newest metadata, in which those with an older one are present.
 fn make_current(world: &mut World, shown: DriveSet) {
-    let mut said: Vec<(DriveIdx, Superblock)> = Vec::new();
-    change_all(world, shown, |drive, superblock| said.push((drive, superblock.clone())));
-    let Some((_, newest)) = said.iter().max_by_key(|(_, superblock)| superblock.book.generation)
-    else {
+    let words = shown.iter().filter_map(|drive| {
+        let word = find(world, drive).word()?;
+        word.metadata.map(|metadata| (drive, metadata))
+    });
+    let words: Vec<(DriveIdx, Arc<Metadata>)> = words.collect();
+    let Some((_, newest)) = words.iter().max_by_key(|(_, metadata)| metadata.generation) else {
         return;
     };
-    let mut book = newest.book.clone();
-    for (drive, _) in
-        said.iter().filter(|(_, superblock)| superblock.book.generation < book.generation)
-    {
-        book.members[drive.as_usize()].membership = Membership::Present;
+    let mut new = Metadata::clone(newest);
+    for (drive, _) in words.iter().filter(|(_, metadata)| metadata.generation < new.generation) {
+        let member = &mut new.members[drive.as_usize()];
+        (member.membership, member.lacks) = (Membership::Present, None);
     }
-    change_all(world, shown, |_, superblock| superblock.book = book.clone());
+    change_all(world, shown, |metadata| *metadata = new.clone());
 }
 
-/// Changes every superblock of these drives.
-fn change_all(
-    world: &mut World,
-    shown: DriveSet,
-    mut change: impl FnMut(DriveIdx, &mut Superblock),
-) {
+/// Changes all metadata of these drives.
+fn change_all(world: &mut World, shown: DriveSet, mut change: impl FnMut(&mut Metadata)) {
     for drive in shown.iter() {
-        for lba in places(world, drive) {
-            let sector = sector_mut(world, drive, lba);
-            if let Ok(mut superblock) = Superblock::decode(sector) {
-                change(drive, &mut superblock);
-                sector.copy_from_slice(&superblock.encode());
-            }
+        let found = find(world, drive);
+        let Some(own) = found.good().map(|superblock| superblock.own.clone()) else { continue };
+        for slot in own.slots() {
+            let Some(Inscription { metadata, holder }) = inscription(world, drive, slot) else {
+                continue;
+            };
+            let mut metadata = Metadata::clone(&metadata);
+            change(&mut metadata);
+            let inscription = Inscription { metadata: Arc::new(metadata), holder };
+            let extent = Extent::new(slot.lba, inscription.metadata.sectors());
+            medium(world, drive).bytes_mut(extent).copy_from_slice(&inscription.encode());
         }
     }
 }
 
-/// Every superblock of every drive.
-fn all(world: &mut World) -> Vec<(DriveIdx, Lba)> {
-    let drives = DriveSet::first(world.array().layout().spec().drives() as u8);
-    drives.iter().flat_map(|drive| places(world, drive).map(|lba| (drive, lba))).collect()
+/// What a slot holds, as far as it means something.
+fn content(world: &mut World, drive: DriveIdx, slot: Extent) -> Vec<u8> {
+    let sectors = inscription(world, drive, slot).map(|found| found.metadata.sectors());
+    let extent = Extent::new(slot.lba, sectors.unwrap_or(Sectors::new(1)));
+    medium(world, drive).bytes(extent).to_vec()
 }
 
-/// Where a drive has superblocks: in its first sector and in its last.
-fn places(world: &mut World, drive: DriveIdx) -> [Lba; 2] {
-    let size = world.platter_mut(drive).expect("bytes are carried").size();
-    [Lba::ZERO, Lba::ZERO + (size - Sectors::new(1))]
+/// The metadata in a slot.
+fn inscription(world: &mut World, drive: DriveIdx, slot: Extent) -> Option<Inscription> {
+    let medium = medium(world, drive);
+    let read = |extent: Extent| -> Result<Vec<u8>, Infallible> {
+        let lba = slot.lba + (extent.lba - Lba::ZERO);
+        Ok(medium.bytes(Extent::new(lba, extent.sectors)).to_vec())
+    };
+    let Ok(decoded) = Inscription::decode(read);
+    decoded.ok()
 }
 
-fn sector_mut(world: &mut World, drive: DriveIdx, lba: Lba) -> &mut [u8] {
-    let medium = world.platter_mut(drive).expect("bytes are carried");
-    medium.bytes_mut(Extent::new(lba, Sectors::new(1)))
+/// Where members have their slots.
+fn slots(world: &mut World) -> [Extent; 2] {
+    let slots = all(world).iter().find_map(|drive| Some(find(world, drive).good()?.own.slots()));
+    slots.expect("there is a member")
+}
+
+/// What is on a drive.
+fn find(world: &mut World, drive: DriveIdx) -> Found {
+    let medium = medium(world, drive);
+    Found::read(medium.size(), |extent| Some(medium.bytes(extent).to_vec()))
+}
+
+fn all(world: &World) -> DriveSet {
+    DriveSet::first(world.array().layout().spec().drives() as u8)
+}
+
+fn medium(world: &mut World, drive: DriveIdx) -> &mut Memory {
+    world.platter_mut(drive).expect("bytes are carried")
 }

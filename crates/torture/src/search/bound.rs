@@ -32,7 +32,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Superblocks, lists of members and maps alone: a drive is lost, and is back or replaced, and the power fails twice.
+    /// Metadata alone: a drive is lost, and is back or replaced, and the power fails twice.
     const METADATA: Self = Self {
         layout: "raid5:2+1,chunk=4KiB",
         stripes: 1,

@@ -3,7 +3,7 @@
 use levelhead_block::Durability;
 use levelhead_units::{DriveIdx, Lba, SECTOR_SIZE};
 
-use crate::crash::image::{Image, Replaced, Torn, is_member};
+use crate::crash::image::{Image, Replaced, Torn, has_metadata};
 use crate::disk::Sector;
 
 /// The most images of one power cut that are taken.
@@ -55,12 +55,12 @@ fn sectors(torn: &Torn) -> impl Iterator<Item = (DriveIdx, Lba, Sector, Durabili
     extent.iter().zip(bytes).map(move |(lba, sector)| (drive, lba, sector, durability))
 }
 
-/// Where a new drive has no superblock yet, the old one is there.
+/// Where a new drive has no metadata yet, the old one is there.
 fn put_old_ones_back(image: &mut Image) {
     for Replaced { drive, mut disk } in std::mem::take(&mut image.replaced) {
         disk.settle();
         let new = &mut image.disks[drive.as_usize()];
-        if !is_member(new) {
+        if !has_metadata(new) {
             *new = disk;
             image.lost = image.lost.with(drive);
         }

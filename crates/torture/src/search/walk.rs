@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use levelhead_array::Spec;
 use levelhead_array::membership::Why;
-use levelhead_array::superblock::Logs;
+use levelhead_array::metadata::Logs;
 use levelhead_block::Durability;
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
@@ -162,7 +162,7 @@ impl<'a> Search<'a> {
             hidden,
             rules: self.bound.rules,
             patience: None,
-            slow_books: false,
+            slow_metadata: false,
             slow_aside: false,
             fills: false,
             verify: None,
@@ -263,7 +263,7 @@ impl<'a> Search<'a> {
             }
             Move::Return(drive) => {
                 left.returns -= 1;
-                machine.bring_back(drive, &mut rng(left.cuts));
+                machine.bring_back(drive);
             }
             Move::Replace(drive) => {
                 left.replacements -= 1;
@@ -338,7 +338,7 @@ impl<'a> Search<'a> {
         while let Some(drive) = machine.may_return().iter().next() {
             is_back = true;
             trace.push(format!("drive {drive} is back"));
-            machine.bring_back(drive, &mut rng(0));
+            machine.bring_back(drive);
             read_all(&mut machine, &trace)?;
         }
         if is_back { self.lose_all(&machine, &trace) } else { Ok(()) }

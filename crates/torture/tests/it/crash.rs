@@ -25,7 +25,7 @@ const SEEDS: [(&str, u64); 36] = [
     ("long", 60),
     ("focused", 30),
     ("losses", 60),
-    ("late-books", 30),
+    ("late-metadata", 30),
     ("again", 60),
     ("unsynced", 40),
     ("announced", 30),
@@ -43,12 +43,12 @@ const SEEDS: [(&str, u64); 36] = [
     ("scrubs", 12),
     ("standstills", 20),
     ("flaky", 20),
-    ("quorums", 20),
+    ("two-redundant", 20),
     ("unjournaled", 20),
     ("listed", 16),
     ("listed-fills", 10),
     ("judged", 10),
-    ("maps", 20),
+    ("lacks", 20),
     ("counted", 8),
     ("tight-fills", 10),
     ("full", 20),
@@ -129,7 +129,7 @@ fn disk_that_few_know_to_be_full_counts_as_lost_although_it_is_back() {
     }
 }
 
-/// A mark was on its way to a drive that hindered while the array was stopped, and the books said that transactions begin where
+/// A mark was on its way to a drive that hindered while the array was stopped, and the metadata said that transactions begin where
 /// they had begun before: none of the next run's counted after a crash.
 #[test]
 fn stop_with_a_mark_on_its_way_leaves_the_next_run_its_own_transactions() {
@@ -211,7 +211,7 @@ fn rules_that_are_left_out_are_noticed() {
     }
     let aim = Aim { rules: Rules::without(Rule::MissedAgain), ..Aim::RETURNS };
     assert!(seeds_to_find("without MissedAgain", aim) <= 100);
-    for (rule, aim) in [(Rule::Loss, Aim::LATE_BOOKS), (Rule::UnlistedAgain, Aim::DAMAGED)] {
+    for (rule, aim) in [(Rule::Loss, Aim::LATE_METADATA), (Rule::UnlistedAgain, Aim::DAMAGED)] {
         let aim = Aim { rules: Rules::without(rule), ..aim };
         assert!(seeds_to_find(&format!("without {rule:?}"), aim) <= 100, "{rule:?}");
     }

@@ -1,4 +1,4 @@
-//! Arrays that are started again and again, many seeds; and what must be found where the books are kept badly.
+//! Arrays that are started again and again, many seeds; and what must be found where the metadata is kept badly.
 
 use levelhead_torture::restarts::{Planted, Report, run};
 
@@ -15,7 +15,7 @@ fn what_was_promised_is_there_after_every_start() {
         sum(|report| report.verified),
         sum(|report| report.set_back),
         sum(|report| report.cuts),
-        sum(|report| report.cuts_in_books),
+        sum(|report| report.cuts_in_metadata),
         sum(|report| report.stops),
         sum(|report| report.refused),
         sum(|report| report.stalls),
@@ -30,7 +30,7 @@ fn what_was_promised_is_there_after_every_start() {
 /// The most seeds until a planted bug is found; seven were seen.
 const SEEDS_TO_FIND: u64 = 50;
 
-/// How many seeds it takes until the checker finds a bug that is planted in the superblocks, and what it finds.
+/// How many seeds it takes until the checker finds a bug that is planted in the metadata, and what it finds.
 fn found(planted: Planted) -> (u64, String) {
     let mut found = (0..SEEDS_TO_FIND).filter_map(|seed| {
         let panic = caught(|| drop(run(seed, planted))).err()?;
@@ -41,7 +41,7 @@ fn found(planted: Planted) -> (u64, String) {
 
 /// The canaries: data that was promised is gone, or the array is refused.
 #[test]
-fn superblocks_that_are_kept_badly_are_found() {
+fn metadata_that_is_kept_badly_is_found() {
     for (planted, how) in [
         (Planted::RecordLate, "what was safe is gone"),
         (Planted::SameGeneration, "Refused(DifferentWays"),

@@ -33,15 +33,14 @@ const TESTS_WAIT: u64 = 600;
 const MEMORY_KIB: u64 = 2 << 20;
 
 /// The aims that come first for mutants of files that begin like this: those that use what is in them most.
-const DIRECTED: [(&str, &[&str]); 28] = [
-    ("durable/map", &["maps", "quorums", "returns"]),
-    ("durable/missed", &["maps", "quorums", "returns"]),
-    ("durable/damaged", &["listed", "judged", "listed-fills"]),
-    ("durable/list", &["listed", "judged", "listed-fills"]),
-    ("durable/quorum", &["stops", "returns", "copies"]),
-    ("durable/keeping", &["stops", "late-books", "unjournaled"]),
-    ("durable/ledger", &["late-books", "stops", "fills"]),
-    ("durable/", &["late-books", "returns", "fills"]),
+const DIRECTED: [(&str, &[&str]); 27] = [
+    ("meta/assembly", &["stops", "returns", "copies"]),
+    ("meta/damaged", &["listed", "judged", "listed-fills"]),
+    ("meta/keeping", &["stops", "late-books", "unjournaled"]),
+    ("meta/regions", &["maps", "quorums", "returns"]),
+    ("meta/state", &["maps", "listed", "returns"]),
+    ("meta/store", &["late-books", "stops", "fills"]),
+    ("meta/", &["late-books", "returns", "fills"]),
     ("journal/recovery/judging", &["judged", "listed", "announced"]),
     ("journal/recovery", &["again", "flaky", "judged"]),
     ("journal/verdict", &["again", "judged", "flaky"]),

@@ -8,10 +8,11 @@ use crate::action::{Action, Segments};
 use crate::background::copied::{Coming, What};
 use crate::background::progress::CopyProgress;
 use crate::core::ForComing;
-use crate::durable::membership::Why;
 use crate::event::ArrayEvent;
 use crate::journal::Journal;
 use crate::journal::rules::Rule;
+use crate::meta::membership::Why;
+use crate::meta::state::Holds;
 use crate::{Array, Moved};
 
 /// The array makes itself do without a drive while so little of it waits for its place, or when the time for that is over.
@@ -23,9 +24,9 @@ impl Array {
         let Some(copying) = self.copies.now.as_deref() else { return false };
         let only = DriveSet::EMPTY.with(copying.drive);
         let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
-        let has_map = self.core.missed.has_room() || self.core.missed.has(copying.drive);
+        let has_room = self.core.meta.has_room() || self.core.meta.knows_lacks(copying.drive);
         self.core.may_write
-            && has_map
+            && has_room
             && is_ready
             && !self.rebuild_wish().is_paused
             && !self.is_rebuilding()
@@ -87,10 +88,10 @@ impl Array {
             Last::Flushed => {}
         }
         let drive = self.copies.now.as_ref().expect("a copy is made").drive;
-        let is_mapped = self.core.missed.has(drive);
-        let is_kept = self.core.missed.kept().contains(drive) || !is_mapped;
+        let meta = &self.core.meta;
+        let is_recorded = meta.knows_lacks_for_good(drive) || !meta.knows_lacks(drive);
         let is_let_go = self.rebuild_drive() != Some(drive);
-        if self.core.unrecorded.contains(drive) || !is_kept || !is_let_go {
+        if self.core.unrecorded.contains(drive) || !is_recorded || !is_let_go {
             return Moved::No;
         }
         let copied = self.core.copied.take().expect("CO1: it is copied");
@@ -99,27 +100,21 @@ impl Array {
         let copying = self.copies.now.as_mut().expect("a copy is made");
         copying.phase = Phase::Seated;
         let new = copying.new.take();
-        if new.is_some() && self.keeps(Rule::CopyNamed) {
-            self.core.unnamed = self.core.unnamed.with(drive);
-        }
         self.forget_errors(drive);
-        self.take_place(drive, new);
+        self.take_place(drive, new, Holds::AllButWhatIsLacking);
         Moved::Yes
     }
 
-    /// The new drive holds what is not on the map, once the books name it for good (CP5).
+    /// The new drive holds what the one before it does not lack, once it is named for good (CP5).
     pub(super) fn end_seating(&mut self) -> Moved {
         let drive = self.copies.now.as_ref().expect("a copy is made").drive;
-        if self.core.unnamed.contains(drive) {
+        if !self.core.meta.is_named(drive) {
             return Moved::No;
         }
         self.copies.now = None;
-        let regions = self.core.missed.key(&self.core.layout, drive, 0).regions;
-        if self.core.missed.has(drive) {
-            self.begin_return(drive);
-        }
+        let regions = self.core.meta.grid().regions;
         self.rebuild.note_copied(drive);
-        let left = self.core.missed.regions_left(drive, 0).unwrap_or(regions);
+        let left = self.core.meta.regions_left(drive, 0).unwrap_or(regions);
         self.tell(ArrayEvent::CopyDone(CopyProgress { drive, left, regions }));
         Moved::Yes
     }

@@ -9,7 +9,9 @@ fn run(drive: u8, lba: u64, sectors: u64, is_here: bool) -> ChangedRun {
     ChangedRun { drive: DriveIdx::new(drive), extent, is_here }
 }
 
-const RING: RingName = RingName { array: Uuid([0xA0; 16]), member: Uuid([0xB2; 16]) };
+const MEMBER: MemberId = MemberId { uuid: Uuid([0xB2; 16]), seating: 0x5152_5354 };
+
+const RING: RingName = RingName { array: Uuid([0xA0; 16]), member: MEMBER };
 
 /// The record that the page shows: of drive 2, two sectors, with one of drive 5 beside them.
 fn example() -> Record {
@@ -80,7 +82,7 @@ fn refusal(change: impl FnOnce(&mut [u8; SECTOR_SIZE])) -> RecordError {
 
 #[test]
 fn what_cannot_be_is_refused_by_the_name_of_the_field() {
-    assert_eq!(refusal(|bytes| bytes[at::VERSION] = 2), RecordError::Version(2));
+    assert_eq!(refusal(|bytes| bytes[at::VERSION] = 1), RecordError::Version(1));
     let named = |at: usize, value: u8| refusal(|bytes| bytes[at] = value);
     assert_eq!(named(at::KIND, 4), RecordError::Field("kind"));
     assert_eq!(named(at::KIND, 3), RecordError::Field("intent"), "an intent with a payload");
@@ -119,8 +121,11 @@ fn record_is_found_at_its_own_place_and_nowhere_else() {
     let mut torn = bytes.clone();
     torn[4 * SECTOR_SIZE - 1] ^= 1;
     assert_eq!(whole(&torn, &[]), [false]);
-    let other = RingName { member: Uuid([0xB3; 16]), ..RING };
-    assert_eq!(examine(&bytes, first, &SectorSet::EMPTY, other), []);
+    let other = MemberId { uuid: Uuid([0xB3; 16]), ..MEMBER };
+    for member in [other, MEMBER.again()] {
+        let ring = RingName { member, ..RING };
+        assert_eq!(examine(&bytes, first, &SectorSet::EMPTY, ring), [], "{member:?}");
+    }
     assert_eq!(examine(&bytes, Lba::new(100_256), &SectorSet::EMPTY, RING), [], "a copy of it");
 }
 

@@ -168,7 +168,7 @@ impl Recovery {
                 Judgement::Whole(_) => {
                     let cells =
                         (0..core.layout.symbols()).map(|symbol| core.layout.cell(*row, symbol));
-                    self.made_right.extend(cells.filter(|&cell| core.damaged.covers(cell)));
+                    self.made_right.extend(cells.filter(|&cell| core.meta.is_damaged(cell)));
                 }
                 Judgement::Mixed(_) => {}
                 Judgement::Damaged(symbols) => {
@@ -222,7 +222,7 @@ impl Recovery {
         let data = SymbolSet::first(count);
         let redundant: Vec<usize> = may_write.minus(data).iter().collect();
         // What is on the list already counts as zeroes, whatever is in place.
-        let is_listed = |&symbol: &usize| core.damaged.covers(layout.cell(row, symbol));
+        let is_listed = |&symbol: &usize| core.meta.is_damaged(layout.cell(row, symbol));
         let listed: SymbolSet = (0..count).filter(is_listed).collect();
         let missing = data.minus(there).or(listed);
         match missing.is_empty() {

@@ -40,9 +40,6 @@ impl Recovery {
 /// Puts what is nowhere onto the list of damaged sectors, so that what is in its place is not taken for it, with what
 /// is redundant of its codeword: that counts what is nowhere.
 fn list(core: &mut Core, nowhere: &[Cell]) {
-    if !core.keeps_list() {
-        return;
-    }
     let layout = &core.layout;
     let is_mirror = layout.spec().is_mirror();
     let mut cells: Vec<Cell> = nowhere.to_vec();
@@ -91,6 +88,6 @@ mod tests {
             _ => None,
         });
         assert_eq!(told, Some(Extent::new(core.layout.sector(row, 0), Sectors::new(2))));
-        assert_eq!(core.damaged.list().sectors(), Sectors::new(3));
+        assert_eq!(core.meta.damaged().sectors(), Sectors::new(3));
     }
 }

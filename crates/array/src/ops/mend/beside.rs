@@ -118,7 +118,7 @@ pub(super) fn stale(
         core.drives.present().contains(cell.drive)
             && !core.verify.records.waits(cell)
             && core.unplaced.find(cell).is_none()
-            && !core.damaged.covers(cell)
+            && !core.meta.is_damaged(cell)
     };
     let stale = |symbol, from| Stale { cell: core.layout.cell(word.row, symbol), from };
     if core.layout.spec().is_mirror() {

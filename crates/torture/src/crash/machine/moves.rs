@@ -4,9 +4,10 @@ use std::hash::{Hash, Hasher};
 
 use levelhead_array::{BufId, SubId};
 use levelhead_block::{Command, Piece};
-use levelhead_units::{DriveSet, Extent, Lba};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Lba};
 
 use super::{Inside, Machine, Of};
+use crate::crash::image::find;
 
 impl Machine {
     /// How many commands are inside the disks.
@@ -40,7 +41,12 @@ impl Machine {
     /// Disks that are back and may be taken back.
     pub(crate) fn may_return(&self) -> DriveSet {
         let back = self.returning.or(self.array.wanted_back()).without(self.dead);
-        back.iter().filter(|&drive| self.array.may_return(drive).is_ok()).collect()
+        let is_known = |drive: DriveIdx| {
+            let word = find(&self.disks[drive.as_usize()]).word();
+            word.is_some_and(|word| self.array.knows(drive, &word))
+        };
+        let may = |drive: &DriveIdx| self.array.may_return(*drive).is_ok() && is_known(*drive);
+        back.iter().filter(may).collect()
     }
 
     /// Disks that new ones may replace.

@@ -1,21 +1,20 @@
 //! Which command of a machine ends next, and when time passes instead.
 
 use levelhead_array::Submit;
-use levelhead_array::damaged::DAMAGED_PLACE;
+use levelhead_array::reserve::HEAD;
 use levelhead_block::{Command, Outcome, SectorSet};
 use levelhead_stats::Rng;
 use levelhead_units::{Extent, Instant, Lba, Nanos, Sectors};
 
-use super::super::make::MAPS;
 use super::{Inside, Machine, Of, Trouble, Wrong};
 
 /// The longest step of time that a disk sees which could end a command and does not, where the array's patience has an end.
 const STEP_MAX: Nanos = Nanos::from_secs(1);
 
-/// A disk keeps no command for longer because it sits out or is late with the books, and so is never found silent.
+/// A disk keeps no command for longer because it sits out or is late with the metadata, and so is never found silent.
 const KEPT_MAX: Nanos = Nanos::from_secs(2);
 
-/// Of this number of superblocks, lists and maps that are read back, one read takes its time.
+/// Of this number of superblocks and generations that are read back, one read takes its time.
 const READ_BACK_KEPT: u64 = 16;
 
 /// Of this number of flushes of a disk that is coming, one fails, and one is refused.
@@ -31,12 +30,12 @@ impl Machine {
         let is_stuck = able.is_empty();
         let may_wait = |at: Instant| !self.has_patience || is_stuck || at < self.now + STEP_MAX;
         let deadline = self.array.deadline().filter(|&at| may_wait(at));
-        let keeps_books = self.slow_books && rng.below(16) > 0;
+        let keeps_metadata = self.slow_metadata && rng.below(16) > 0;
         let keeps_aside = self.slow_aside && rng.below(32) > 0;
         let is_kept = |&at: &usize| {
             let Inside { since, submit, .. } = &self.inside[at];
             let is_aside = self.array.sat_out().contains(submit.drive);
-            let is_late = (keeps_books && self.is_of_books(at)) || (keeps_aside && is_aside);
+            let is_late = (keeps_metadata && self.is_of_metadata(at)) || (keeps_aside && is_aside);
             is_late && self.now < *since + KEPT_MAX
         };
         if deadline.is_some() || !able.iter().all(is_kept) {
@@ -62,11 +61,11 @@ impl Machine {
     /// What the array records of itself is read back. That changes nothing on the disks, and mostly ends at once, so that a swarm
     /// has its steps for what does.
     fn end_read_backs(&mut self, rng: &mut Rng) {
-        while !self.slow_books && rng.below(READ_BACK_KEPT) > 0 {
+        while !self.slow_metadata && rng.below(READ_BACK_KEPT) > 0 {
             let is_read = |at: &usize| {
                 matches!(self.inside[*at].submit.command, Command::Read { .. })
                     && self.inside[*at].of == Of::Place
-                    && self.is_of_books(*at)
+                    && self.is_of_metadata(*at)
             };
             let Some(at) = self.able().into_iter().find(is_read) else { return };
             self.finish(at, rng);
@@ -85,13 +84,12 @@ impl Machine {
     }
 
     /// Whether a command is about what the array records of itself.
-    fn is_of_books(&self, at: usize) -> bool {
+    fn is_of_metadata(&self, at: usize) -> bool {
         let Submit { drive, command, .. } = &self.inside[at].submit;
-        // The first superblock, and behind it maps; a list of damaged sectors, if there is one, and behind it the last.
-        let first = Extent::new(Lba::ZERO, Sectors::new(1) + MAPS);
-        let list = if self.keeps_list { DAMAGED_PLACE } else { Sectors::ZERO };
+        // Two superblocks and the metadata between them, and the last superblock.
+        let first = Extent::new(Lba::ZERO, HEAD);
         let size = self.disks[drive.as_usize()].size();
-        let last = Lba::ZERO + (size - Sectors::new(1) - list);
+        let last = Lba::ZERO + (size - Sectors::new(1));
         command.extent().is_some_and(|own| first.contains(own.lba) || own.lba >= last)
     }
 
