@@ -44,7 +44,7 @@ fn found(planted: Planted) -> (u64, String) {
 fn metadata_that_is_kept_badly_is_found() {
     for (planted, how) in [
         (Planted::RecordLate, "what was safe is gone"),
-        (Planted::SameGeneration, "Refused(DifferentWays"),
+        (Planted::SameGeneration, "Doubtful"),
         (Planted::StaleMember, "what was safe is gone"),
         (Planted::LostSet, "what was safe is gone"),
         (Planted::MarkBeforeFlush, "what was safe is gone"),
