@@ -12,9 +12,12 @@ pub(crate) fn tell(refusal: &Refusal, members: &[MemberSpec]) -> String {
         Refusal::Nothing => "an array is assembled from its drives, got none".to_owned(),
         Refusal::Stranger { found } => format!("{} is not a drive of an array", members[found]),
         Refusal::Unreadable { found } => format!(
-            "cannot read {}: no copy of its superblock can be read, or its metadata cannot",
+            "cannot read {}: no copy of its superblock can be read",
             members[found]
         ),
+        Refusal::NoNewest { found } => {
+            format!("cannot read {}: its newest metadata cannot be read", members[found])
+        }
         Refusal::Damaged { found, ref error } => {
             format!("{} cannot be used: {error}", members[found])
         }
@@ -136,6 +139,7 @@ mod tests {
         for (refusal, words) in [
             (Refusal::Stranger { found }, "is not a drive of an array"),
             (Refusal::Unreadable { found }, "no copy of its superblock can be read"),
+            (Refusal::NoNewest { found }, "its newest metadata cannot be read"),
             (Refusal::Damaged { found, error: SuperblockError::Absent }, "cannot be used:"),
             (
                 Refusal::TwoOwners { found, arrays },

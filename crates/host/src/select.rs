@@ -230,6 +230,7 @@ fn about(refusal: &Refusal) -> Vec<usize> {
         Refusal::ReadOnly { found, .. } => vec![found],
         Refusal::Stranger { .. }
         | Refusal::Unreadable { .. }
+        | Refusal::NoNewest { .. }
         | Refusal::Damaged { .. }
         | Refusal::TwoOwners { .. }
         | Refusal::Shrunk { .. }
@@ -249,7 +250,9 @@ fn blame(refusal: &Refusal) -> Blame {
     let of = |asked, defect| Blame::Drive { asked, defect };
     match *refusal {
         Refusal::Stranger { found } => of(found, Defect::Stranger),
-        Refusal::Unreadable { found } => of(found, Defect::Unreadable),
+        Refusal::Unreadable { found } | Refusal::NoNewest { found } => {
+            of(found, Defect::Unreadable)
+        }
         Refusal::Damaged { found, .. } => of(found, Defect::Damaged),
         Refusal::TwoOwners { found, .. } => of(found, Defect::Foreign),
         Refusal::Shrunk { found, .. } => of(found, Defect::Shrunk),

@@ -71,9 +71,11 @@ impl World {
         let division = Division::of(&settings.spec, smallest);
         let division = division.ok_or(WorldError::TooSmall { size: smallest })?;
         let uuid = |at: usize| Uuid([at as u8 + 1; 16]);
-        let member = |at: usize| Member::new(uuid(at), Membership::Present);
+        let generation = Generation(1);
+        let member =
+            |at: usize| Member { given: generation, ..Member::new(uuid(at), Membership::Present) };
         let mut metadata = Metadata {
-            generation: Generation(1),
+            generation,
             array: Uuid([0xA1; 16]),
             run: Uuid([0; 16]),
             base: Generation::NONE,

@@ -178,6 +178,8 @@ pub struct Placed {
     pub own: Own,
     /// The newest metadata that it has.
     pub held: Option<Held>,
+    /// Whether every copy of its superblock is as it was written.
+    pub is_whole: bool,
 }
 
 /// What may come out wrong if the array goes on. Redundancy then counts as far as it was last known to be
@@ -205,8 +207,13 @@ pub enum Refusal {
         /// Which.
         found: usize,
     },
-    /// No copy of this one's superblock could be read, or its metadata could not.
+    /// No copy of this one's superblock could be read.
     Unreadable {
+        /// Which.
+        found: usize,
+    },
+    /// A slot of this one's metadata could not be read, and what is in the other is old.
+    NoNewest {
         /// Which.
         found: usize,
     },
@@ -328,7 +335,8 @@ pub fn assemble(found: &[Found]) -> Result<Assembly, Refusal> {
             Past::Present(held) => held,
             Past::LeftBehind => word.held,
         };
-        let placed = Placed { found: at, own: own.clone(), held };
+        let is_whole = found[at].copies.iter().all(|copy| copy.good().is_some());
+        let placed = Placed { found: at, own: own.clone(), held, is_whole };
         if past == Past::LeftBehind {
             if let Some(other) = back.iter().find(|other| other.own.drive == own.drive) {
                 return Err(Refusal::SamePlace { found: [other.found, at], drive: own.drive });
@@ -539,7 +547,7 @@ fn check_past(
     let has = held.map_or(Generation::NONE, |held| held.generation);
     if has < member.stored {
         if found.slots.contains(&Slot::Unreadable) {
-            return Err(Refusal::Unreadable { found: at });
+            return Err(Refusal::NoNewest { found: at });
         }
         return Err(Refusal::Stale { found: [at, newest], generations: [has, right.generation] });
     }
@@ -552,10 +560,16 @@ fn check_past(
 pub(crate) fn may_return(own: &Metadata, others: &[Member], drive: DriveIdx, lead: u64) -> bool {
     let Some(member) = others.get(drive.as_usize()) else { return false };
     let is_of_then = member.stored <= own.generation && own.generation <= member.given.plus(lead);
-    let is_present =
-        |members: &[Member], at: usize| members.get(at).is_some_and(Member::is_present);
-    let mut all = (0..others.len()).filter(|&at| at != drive.as_usize());
-    let is_behind = all.all(|at| is_present(&own.members, at) || !is_present(others, at));
+    let mut all = others
+        .iter()
+        .enumerate()
+        .filter(|(at, other)| *at != drive.as_usize() && other.is_present());
+    // One that was being filled, and holds everything by now, was there.
+    let is_there = |at: usize, other: &Member| {
+        let known = own.members.get(at);
+        known.is_some_and(|known| known.is_present() || known.is_filling() && known.id == other.id)
+    };
+    let is_behind = all.all(|(at, other)| is_there(at, other));
     member.lacks.is_some() && is_of_then && is_behind
 }
 

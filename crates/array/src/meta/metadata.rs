@@ -172,6 +172,9 @@ impl Metadata {
             Membership::Missing | Membership::Lost { .. } => true,
         };
         limit(self.members.iter().all(is_good), "drives")?;
+        let is_past =
+            |member: &Member| member.stored <= member.given && member.given <= self.generation;
+        limit(self.members.iter().all(is_past), "generations that drives have")?;
         let known = self.members.iter().filter(|member| member.lacks.is_some()).count();
         limit(known <= LACKS_MAX && (known == 0 || self.journal.is_some()), "regions")
     }

@@ -19,6 +19,8 @@ pub struct Recorded {
     pub owns: Vec<Option<Own>>,
     /// The newest metadata that each drive has.
     pub held: Vec<Option<Held>>,
+    /// Drives with a copy of their superblock that is not as it was written.
+    pub not_whole: DriveSet,
     /// The identity of this run: random bytes.
     pub run: Uuid,
     /// Why an operator had to make the array go on, if that was so.
@@ -34,10 +36,12 @@ impl Recorded {
     pub fn of(assembly: &Assembly, run: Uuid) -> Self {
         let own = |place: &Option<Placed>| Some(place.as_ref()?.own.clone());
         let held = |place: &Option<Placed>| place.as_ref()?.held;
+        let not_whole = assembly.places.iter().flatten().filter(|place| !place.is_whole);
         Self {
             metadata: Arc::new(assembly.metadata.clone()),
             owns: assembly.places.iter().map(own).collect(),
             held: assembly.places.iter().map(held).collect(),
+            not_whole: not_whole.map(|place| place.own.drive).collect(),
             run,
             forced_over: assembly.doubt,
             may_lack_more: assembly.may_lack_more,

@@ -198,7 +198,7 @@ struct FlushPart {
 
 impl Store {
     pub(crate) fn new(recorded: &Recorded) -> Self {
-        let Recorded { metadata, owns, held, run, is_recorded, .. } = recorded.clone();
+        let Recorded { metadata, owns, held, not_whole, run, is_recorded, .. } = recorded.clone();
         let count = metadata.spec.members();
         assert!(owns.len() == count && held.len() == count, "Q1: what drives say of themselves");
         for (at, own) in owns.iter().enumerate() {
@@ -207,15 +207,16 @@ impl Store {
             assert_eq!(own.drive, drive, "Q1: the place that drive {drive} says it has");
             assert!(member.is_present() || member.is_filling(), "Q2: drive {drive}: {member:?}");
         }
-        let holder = |held: &Option<Held>| {
+        let holder = |(at, held): (usize, &Option<Held>)| {
             let (has, next) =
                 held.map_or((Generation::NONE, 0), |held| (held.generation, 1 - held.slot));
-            Holder { has, next, ..Holder::default() }
+            let is_whole = !not_whole.contains(DriveIdx::from_usize(at));
+            Holder { has, next, superblock: (!is_whole).then_some(0), ..Holder::default() }
         };
         let uncommitted = (!is_recorded).then(|| Begun::of(&metadata));
         Self {
             owns,
-            holders: held.iter().map(holder).collect(),
+            holders: held.iter().enumerate().map(holder).collect(),
             run,
             content: metadata,
             uncommitted: uncommitted.into_iter().collect(),

@@ -5,11 +5,13 @@
 //! The first of these that there is:
 //!
 //! 1. the drive that has it, or a copy of it, as it is in place or in the journal;
-//! 2. the rest of its codeword, where redundancy is valid. Where the array was not stopped in good order and keeps no
+//! 2. the rest of its codeword, where redundancy is valid. Where the array was not stopped cleanly and keeps no
 //!    journal, what is computed may be wrong: it counts as *doubtful*;
 //! 3. a drive that the array went on without, or that was being filled, which may hold something older. Nothing is ever
 //!    computed from such a drive: sectors of different times are no codeword;
 //! 4. nothing: the sector is *lost*, and zeroes in the file.
+//!
+//! Where no drive has metadata left, every drive is one of those in 3, and what the journal held is not in the file.
 
 use std::fs::File;
 use std::io;
@@ -19,11 +21,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use levelhead_array::assembly::Word;
-use levelhead_array::membership::{Generation, Membership};
-use levelhead_array::metadata::{Metadata, State};
+use levelhead_array::damaged::DamagedList;
+use levelhead_array::membership::{Generation, Member, Membership};
+use levelhead_array::metadata::{Forced, Metadata, State};
 use levelhead_array::offline::Overlay;
-use levelhead_array::superblock::Uuid;
-use levelhead_array::{Cell, Layout, Row, Spec};
+use levelhead_array::superblock::{Superblock, Uuid};
+use levelhead_array::{Cell, Layout, Row, Spec, Wishes};
 use levelhead_erasure::{Kernel, SymbolSet};
 use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
 
@@ -33,7 +36,7 @@ use super::places::Places;
 use super::reading::{Stretch, read_window};
 use super::rings::Rings;
 use super::{Looked, Offline, OfflineDrive, Which};
-use crate::error::{HostError, fail};
+use crate::error::HostError;
 use crate::member::MemberSpec;
 use crate::new_file;
 use crate::select::{Cause, Defect, LeftOut, Selection, select};
@@ -190,14 +193,14 @@ impl Wreck {
         let Selection { kept, left_out, outcome, .. } = select(&looked.members, &looked.found);
         let (mut array, refusal) = match outcome {
             Ok(assembly) => (Offline::of(assembly, &looked, left_out), None),
-            Err(refused) => match refused.cause {
-                Cause::TooFew => {
-                    let array = Self::of_kept(&looked, &kept, left_out)
-                        .ok_or_else(|| HostError::new(refused.sentence.clone()))?;
-                    (array, Some(refused.sentence))
-                }
-                Cause::Contradiction => return fail(refused.sentence),
-            },
+            Err(refused) => {
+                let array = match refused.cause {
+                    Cause::TooFew => Self::of_kept(&looked, &kept, left_out),
+                    Cause::Contradiction => Self::of_superblocks(&looked, &kept, left_out),
+                };
+                let array = array.ok_or_else(|| HostError::new(refused.sentence.clone()))?;
+                (array, Some(refused.sentence))
+            }
         };
         let refusal = refusal.or_else(|| array.doubt.clone());
         let is_sure = array.metadata.state == State::Clean || array.metadata.journal.is_some();
@@ -219,6 +222,16 @@ impl Wreck {
             } else {
                 let to = own.map_or(u64::MAX, |own| held_to(own, drive.own.drive));
                 old[at].get_or_insert(OldDrive { drive, to });
+            }
+        }
+        if array.drives.iter().all(Option::is_none) {
+            // Nobody knows what they missed.
+            let of_array = kept.iter().filter_map(|&at| {
+                let own = looked.found[at].good()?.own.clone();
+                Some(looked.drive(at, own))
+            });
+            for drive in of_array {
+                old[drive.own.drive.as_usize()].get_or_insert(OldDrive { drive, to: u64::MAX });
             }
         }
         for (at, drive) in array.there().filter(|(at, _)| array.is_filling(*at)) {
@@ -246,6 +259,38 @@ impl Wreck {
             drives[place] = Some(looked.drive(*at, own));
         }
         let layout = Layout::new(metadata.spec, metadata.drive_size);
+        Some(Offline { metadata, area, layout, trusted: 0, drives, left_out, doubt: None })
+    }
+
+    /// An array whose drives have nothing but superblocks, all alike: it has no drive that is known to have everything.
+    fn of_superblocks(looked: &Looked, kept: &[usize], left_out: Vec<LeftOut>) -> Option<Offline> {
+        let words =
+            kept.iter().map(|&at| looked.found[at].word()).collect::<Option<Vec<Word>>>()?;
+        let Superblock { array, spec, drive_size, .. } = words.first()?.superblock;
+        let is_alike = |Word { superblock: of, metadata, .. }: &Word| {
+            metadata.is_none() && (of.array, of.spec, of.drive_size) == (array, spec, drive_size)
+        };
+        let area = words.iter().find_map(|word| word.superblock.own.area(drive_size));
+        let area = area.filter(|_| words.iter().all(is_alike))?;
+        let missing = Member::new(Uuid::default(), Membership::Missing);
+        let metadata = Metadata {
+            generation: Generation::NONE,
+            array,
+            run: Uuid::default(),
+            base: Generation::NONE,
+            spec,
+            drive_size,
+            state: State::Dirty,
+            forced: Forced::No,
+            synced: 0,
+            synced_last: 0,
+            journal: None,
+            wishes: Wishes::default(),
+            members: vec![missing; spec.members()],
+            damaged: DamagedList::default(),
+        };
+        let drives = vec![None; spec.members()];
+        let layout = Layout::new(spec, drive_size);
         Some(Offline { metadata, area, layout, trusted: 0, drives, left_out, doubt: None })
     }
 

@@ -532,3 +532,23 @@ fn drive_that_is_being_filled_is_salvaged_as_far_as_it_has_held_the_array() {
         assert!(whole == got, "{is_returned}");
     }
 }
+
+/// Both slots of every member were written over, and its first superblocks: the last ones are left.
+#[test]
+fn members_with_nothing_but_superblocks_are_salvaged_as_old() {
+    let options = SalvageOptions { kernel: Kernel::best() };
+    for spec in ["raid6:5,chunk=8KiB", "raid10:4", "eraid:3+2,e=2,chunk=8KiB"] {
+        let shelf = Shelf::filled(spec);
+        let [whole, to] = ["whole", "to"].map(|name| shelf.dir.path().join(name));
+        salvage(Which::Named(&shelf.members), &whole, options, &|_, _| {}).unwrap();
+        for member in &shelf.members {
+            let mut bytes = fs::read(member.path()).unwrap();
+            bytes[..1 << 20].fill(0);
+            fs::write(member.path(), bytes).unwrap();
+        }
+        let salvaged = salvage(Which::Named(&shelf.members), &to, options, &|_, _| {}).unwrap();
+        assert_eq!(salvaged.sectors, [0, 0, 0, 0, salvaged.size.get(), 0], "{spec}");
+        assert!(salvaged.refusal.unwrap().contains("have no metadata"), "{spec}");
+        assert!(fs::read(&whole).unwrap() == fs::read(&to).unwrap(), "{spec}");
+    }
+}

@@ -216,6 +216,7 @@ pub(crate) fn assemble(
             // A disk that has come into a place and has not been given a superblock, or one that cannot say what it has.
             Err(Refusal::Stranger { found: stale })
             | Err(Refusal::Unreadable { found: stale })
+            | Err(Refusal::NoNewest { found: stale })
             | Err(Refusal::Stale { found: [stale, _], .. })
             | Err(Refusal::LeftBehind { found: stale, .. })
             | Err(Refusal::Replaced { found: stale, .. }) => {

@@ -126,6 +126,8 @@ pub struct Machine {
     fills: bool,
     /// Disks that are back, and that the array does without.
     returning: DriveSet,
+    /// Those of them that were lost since the start.
+    lost: DriveSet,
     /// Disks that were taken back.
     pub(crate) returned: u64,
     /// Disks that are being filled, or were when they were lost or the power failed: what says that they are full may lie on one
@@ -224,6 +226,7 @@ impl Machine {
             slow_aside,
             fills,
             returning,
+            lost: DriveSet::EMPTY,
             returned: 0,
             unfilled,
             coming: None,
@@ -376,6 +379,7 @@ impl Machine {
         self.carry_out();
         if !self.dead.contains(drive) {
             self.returning = self.returning.with(drive);
+            self.lost = self.lost.with(drive);
         }
     }
 
@@ -394,7 +398,8 @@ impl Machine {
         let word = find(&self.disks[drive.as_usize()]).word().expect("the array knows it");
         let Superblock { member: uuid, own, .. } = word.superblock;
         let new = NewMember { uuid, own, held: word.held };
-        self.returning = self.returning.without(DriveSet::EMPTY.with(drive));
+        let only = DriveSet::EMPTY.with(drive);
+        (self.returning, self.lost) = (self.returning.without(only), self.lost.without(only));
         self.returned += 1;
         let taken = self.array.handle_returned(self.now, drive, Some(new));
         assert_eq!(taken, Ok(()), "it may return");
@@ -556,6 +561,7 @@ impl Machine {
         self.forget_disk(drive);
         let only = DriveSet::EMPTY.with(drive);
         (self.returning, self.dead) = (self.returning.without(only), self.dead.without(only));
+        self.lost = self.lost.without(only);
         self.leave(|inside| inside.of == Of::Place && inside.submit.drive == drive);
     }
 

@@ -76,10 +76,12 @@ impl Make {
         };
         let layout = self.layout();
         let uuid = |at: usize| Uuid([at as u8 + 1; 16]);
-        let member = |at: usize| Member::new(uuid(at), Membership::Present);
+        let generation = Generation(1);
+        let member =
+            |at: usize| Member { given: generation, ..Member::new(uuid(at), Membership::Present) };
         let synced = self.synced.min(layout.stripes());
         let mut metadata = Metadata {
-            generation: Generation(1),
+            generation,
             array: Uuid([0xA1; 16]),
             run: Uuid([0; 16]),
             base: Generation::NONE,

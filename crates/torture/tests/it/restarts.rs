@@ -39,7 +39,7 @@ fn found(planted: Planted) -> (u64, String) {
     found.next().unwrap_or_else(|| panic!("{planted:?} is not found in {SEEDS_TO_FIND} seeds"))
 }
 
-/// The canaries: data that was promised is gone, or the array is refused.
+/// The canaries: data that was promised is gone, or the array is refused or in doubt although it survives what was lost.
 #[test]
 fn metadata_that_is_kept_badly_is_found() {
     for (planted, how) in [

@@ -422,7 +422,7 @@ fn slot_that_cannot_be_read_may_hold_what_the_member_has_stored() {
     let mut member = found(&at_generation(14), 1);
     member.slots[0] = Slot::Unreadable;
     let members = [found(&right, 0), member, found(&right, 2)];
-    assert_eq!(assemble(&members), Err(Refusal::Unreadable { found: 1 }));
+    assert_eq!(assemble(&members), Err(Refusal::NoNewest { found: 1 }));
     let mut member = found(&right, 1);
     member.slots[0] = Slot::Unreadable;
     let assembly = assemble(&[found(&right, 0), member, found(&right, 2)]).unwrap();

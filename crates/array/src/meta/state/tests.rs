@@ -48,6 +48,7 @@ fn settings(text: &str) -> Settings {
         metadata: Arc::new(metadata),
         owns: (0..count).map(own).collect(),
         held: vec![None; count],
+        not_whole: DriveSet::EMPTY,
         run: Uuid([9; 16]),
         forced_over: None,
         may_lack_more: false,

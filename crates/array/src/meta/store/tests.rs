@@ -67,6 +67,7 @@ fn recorded(text: &str, lost: DriveSet, has: &[u64]) -> Recorded {
             .map(|at| is_there(at).then(|| own(&spec, DriveIdx::from_usize(at))))
             .collect(),
         held: (0..has.len()).map(|at| is_there(at).then(|| held(at))).collect(),
+        not_whole: DriveSet::EMPTY,
         run: Uuid([9; 16]),
         forced_over: None,
         may_lack_more: false,
@@ -341,6 +342,24 @@ fn new_drive_gets_its_superblocks_first_and_then_metadata_that_names_it() {
     }
     let generation = bench.content().generation;
     assert_eq!(bench.writes().last(), Some(&(3, What::Metadata(generation))));
+}
+
+/// What writes over one end of a disk leaves two; they are made three again with the first write.
+#[test]
+fn damaged_copy_of_a_superblock_is_written_again() {
+    let mut found = recorded("raid6:2+2,chunk=4KiB", set(&[3]), &[FOUND.0; 4]);
+    found.not_whole = set(&[1]);
+    let mut bench = Bench::of(&found);
+    bench.advance();
+    assert!(bench.writes().is_empty(), "nothing is written before something must be");
+    bench.store.open(&mut bench.core);
+    for _ in 0..3 {
+        bench.advance();
+        assert_eq!(bench.writes()[1], (1, What::Superblock));
+        bench.end(1, Stored::Yes);
+    }
+    bench.advance();
+    assert_eq!(bench.writes(), all_write(FOUND.0 + RUN));
 }
 
 /// G3: it is not counted among those that have what was written before, and that is not written over first.

@@ -38,15 +38,21 @@ impl Machine {
         format!("{:?} of drive {} ends{of}", submit.command, submit.drive)
     }
 
-    /// Disks that are back and may be taken back.
+    /// Disks that are back and may be taken back: the start has found that, or the array knows them.
     pub(crate) fn may_return(&self) -> DriveSet {
         let back = self.returning.or(self.array.wanted_back()).without(self.dead);
-        let is_known = |drive: DriveIdx| {
-            let word = find(&self.disks[drive.as_usize()]).word();
-            word.is_some_and(|word| self.array.knows(drive, &word))
-        };
-        let may = |drive: &DriveIdx| self.array.may_return(*drive).is_ok() && is_known(*drive);
+        let may = |drive: &DriveIdx| self.array.may_return(*drive).is_ok() && self.is_known(*drive);
         back.iter().filter(may).collect()
+    }
+
+    /// Whether a disk is known to be the one that its place has lost. One that can be read and has metadata must be.
+    fn is_known(&self, drive: DriveIdx) -> bool {
+        let disk = &self.disks[drive.as_usize()];
+        let Some(word) = find(disk).word() else { return false };
+        let is_known = !self.lost.contains(drive) || self.array.knows(drive, &word);
+        let may_be_strange = word.metadata.is_none() || !disk.bad.is_empty();
+        assert!(is_known || may_be_strange, "drive {drive} is back, and is not known: {word:?}");
+        is_known
     }
 
     /// Disks that new ones may replace.
@@ -92,7 +98,7 @@ impl Machine {
     pub(crate) fn hash_outside(&self, hash: &mut impl Hasher) {
         self.hash_disks(hash);
         self.promise.hash(hash);
-        for set in [self.returning, self.unfilled, self.dead] {
+        for set in [self.returning, self.lost, self.unfilled, self.dead] {
             set.hash(hash);
         }
         (self.now, self.recorded).hash(hash);

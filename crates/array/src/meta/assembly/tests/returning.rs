@@ -117,6 +117,8 @@ fn drive_that_did_without_one_that_the_array_has_does_not_come_back() {
     {
         let mut case = Case::new();
         case.own.members[1].membership = membership;
+        // Drive 1 came back to it alone.
+        case.own.members[1].id.seating += u32::from(case.own.members[1].is_filling());
         case.check(false, "it did without drive 1");
         // That the array does without it too says nothing against it.
         case.right.members[1].membership = Membership::Lost { why: Why::Failed };
@@ -124,6 +126,14 @@ fn drive_that_did_without_one_that_the_array_has_does_not_come_back() {
         all.remove(1);
         assert_eq!(assemble(&all).unwrap().returning.len(), 1, "{membership:?}");
     }
+}
+
+/// It was lost before another one was full, which is by now.
+#[test]
+fn drive_that_knows_another_one_as_being_filled_comes_back() {
+    let mut case = Case::new();
+    case.own.members[1].membership = Membership::Filling { to: 1 };
+    case.check(true, "it was there with drive 1");
 }
 
 #[test]
