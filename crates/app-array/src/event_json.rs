@@ -46,6 +46,7 @@ impl From<Event> for Priority {
             Event::Released { .. } => Self::Info,
             Event::Array(event) => match event {
                 ArrayEvent::Failed { .. }
+                | ArrayEvent::Fenced
                 | ArrayEvent::Damaged { .. }
                 | ArrayEvent::DamagedRead { .. }
                 | ArrayEvent::Unrecovered { .. }
@@ -57,6 +58,7 @@ impl From<Event> for Priority {
                 ArrayEvent::ResyncStuck(_)
                 | ArrayEvent::WriteFlawed { .. }
                 | ArrayEvent::RecordLost { is_kept: false, .. }
+                | ArrayEvent::WentBack { .. }
                 | ArrayEvent::RebuildStopped(_)
                 | ArrayEvent::CopyStopped {
                     why: CopyEnd::Failed | CopyEnd::Silent | CopyEnd::TooSlow | CopyEnd::ArrayFailed,
@@ -148,6 +150,8 @@ fn is_asked_for(event: Event) -> bool {
             | ArrayEvent::WriteFlawed { .. }
             | ArrayEvent::WriteMended { .. }
             | ArrayEvent::RecordLost { .. }
+            | ArrayEvent::Fenced
+            | ArrayEvent::WentBack { .. }
             | ArrayEvent::Unlocated { .. }
             | ArrayEvent::ReadErrors { .. }
             | ArrayEvent::RebuildStopped(_)
@@ -158,7 +162,7 @@ fn is_asked_for(event: Event) -> bool {
 }
 
 /// The names of all events.
-pub(crate) const EVENTS: [&str; 40] = [
+pub(crate) const EVENTS: [&str; 42] = [
     "silent",
     "heard",
     "slow",
@@ -180,6 +184,8 @@ pub(crate) const EVENTS: [&str; 40] = [
     "write-mended",
     "write-not-mended",
     "record-lost",
+    "fenced",
+    "went-back",
     "read-errors",
     "scrub-begun",
     "scrub-stopped",
@@ -308,7 +314,7 @@ pub(crate) enum Facts {
         drive: u8,
         member: String,
     },
-    Rebuilt {
+    OfDrive {
         drive: u8,
     },
     Silent {
@@ -426,9 +432,9 @@ impl From<&NumberedEvent> for Facts {
                 let (drive, done_stripes) = (number(drive), front);
                 Self::Rebuild { drive, done_stripes, stripes, missed_regions: regions }
             }
-            Event::Array(ArrayEvent::RebuildDone { drive, is_copied: _ }) => {
-                Self::Rebuilt { drive: number(drive) }
-            }
+            Event::Array(
+                ArrayEvent::RebuildDone { drive, is_copied: _ } | ArrayEvent::WentBack { drive },
+            ) => Self::OfDrive { drive: number(drive) },
             Event::Array(ArrayEvent::CopyBegun(now) | ArrayEvent::CopyDone(now)) => {
                 let CopyProgress { drive, left, regions } = now;
                 Self::Copy { drive: number(drive), left_regions: left, regions }
@@ -449,7 +455,9 @@ impl From<&NumberedEvent> for Facts {
                 Self::Silent { silent: numbers(silent) }
             }
             Event::Array(
-                ArrayEvent::ResyncDone | ArrayEvent::Stopped(Ending::Clean | Ending::Failed),
+                ArrayEvent::ResyncDone
+                | ArrayEvent::Fenced
+                | ArrayEvent::Stopped(Ending::Clean | Ending::Failed),
             ) => Self::None {},
         }
     }
@@ -656,10 +664,15 @@ impl EventJson {
             Facts::Released { drive, member } => {
                 format!("drive {drive}, {}, is closed: other programs can use it", escaped(member))
             }
-            Facts::Rebuilt { drive } if is_planned => {
+            Facts::OfDrive { drive } if event == "went-back" => {
+                format!(
+                    "drive {drive} has less than was stored on it, an earlier copy perhaps, and was failed"
+                )
+            }
+            Facts::OfDrive { drive } if is_planned => {
                 format!("drive {drive} is replaced: the new drive holds all of its data")
             }
-            Facts::Rebuilt { drive } => format!("drive {drive} is rebuilt"),
+            Facts::OfDrive { drive } => format!("drive {drive} is rebuilt"),
             Facts::Silent { silent } => format!(
                 "the array was not stopped cleanly: {} {} not answer",
                 words::numbered(silent),
@@ -671,6 +684,9 @@ impl EventJson {
             ),
             Facts::None {} => match event.as_str() {
                 "resync-done" => "all redundancy is valid".to_owned(),
+                "fenced" => {
+                    "another server has opened the array: this one gives up all drives".to_owned()
+                }
                 "stopped" => "the array was stopped cleanly".to_owned(),
                 "stopped-failed" => {
                     "the array has stopped: more drives are missing or failed than it survives"

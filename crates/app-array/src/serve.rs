@@ -5,12 +5,14 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use levelhead_array::metadata::State;
 use levelhead_array::{HostOrder, Patience, Policy, VerifySettings};
 use levelhead_block::{BlockService, Done, Request};
 use levelhead_erasure::{Class, Kernel};
 use levelhead_host::{
-    ArrayHandle, Bound, FastFail, Io, MemberSpec, NumberedEvent, ServeOptions, Take,
+    ArrayHandle, Assembled, Bound, FastFail, Io, MemberSpec, NumberedEvent, ServeOptions, Take,
 };
+use levelhead_nbd::LATE;
 use levelhead_report::json;
 use levelhead_units::{Bytes, Nanos, Sectors};
 use serde::Serialize;
@@ -194,6 +196,10 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
     let assembled = ask.drives.wait_and_assemble(&spares, ask.allowed, &|sentence| {
         tell(Priority::Warning, sentence);
     })?;
+    let _only_one = socket_path::lock(assembled.uuid())?;
+    if assembled.is_in_reach() && assembled.state() == State::Dirty {
+        wait_for_others(&assembled, stop, &*tell)?;
+    }
     no_spares.extend_from_slice(assembled.refused_spares());
     let spares = assembled.spares().to_vec();
     let usual = socket_path::of_server(assembled.uuid());
@@ -290,6 +296,34 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
     drop(pulse);
     stopped.map_err(AppError::trouble)
 }
+
+/// Waits until writes of a server that has died cannot come any more, and for a sign of one that lives: another machine can reach
+/// the drives of an array that had an unclean shutdown.
+fn wait_for_others(
+    assembled: &Assembled,
+    stop: &Stop,
+    tell: &dyn Fn(Priority, &str),
+) -> Result<(), AppError> {
+    let seconds = LATE.as_secs();
+    let sentence = format!(
+        "the array had an unclean shutdown, and other machines can reach its drives: waiting {seconds} s for \
+         another server"
+    );
+    tell(Priority::Warning, &sentence);
+    let until = Instant::now() + LATE;
+    while Instant::now() < until {
+        if stop.wait_until(until.min(Instant::now() + LOOK_EVERY)) {
+            return Err(AppError::trouble("stopped before the array was started"));
+        }
+        if let Some(sentence) = assembled.newly_written() {
+            return Err(AppError::usage(sentence));
+        }
+    }
+    Ok(())
+}
+
+/// How often the drives are looked at while another server is waited for.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Drives that wait for a place, and why others cannot, a sentence each.
 fn spares(texts: &[String]) -> (Vec<MemberSpec>, Vec<String>) {

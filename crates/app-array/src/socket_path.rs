@@ -10,7 +10,7 @@
 //! environment. The last folder of each is made for its owner alone, and is not used where another user could
 //! put something into it.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -74,6 +74,22 @@ impl Surroundings {
         Ok(socket(&folder, array))
     }
 
+    fn lock(&self, array: Uuid) -> Result<Option<File>, AppError> {
+        let Ok(path) = self.of_server(array).map(|socket| socket.with_extension("lock")) else {
+            return Ok(None);
+        };
+        let trouble = |error| AppError::usage(format!("cannot lock {}: {error}", path.display()));
+        let file = File::options().create(true).append(true).open(&path);
+        let file = file.map_err(|error| trouble(error.to_string()))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Err(AppError::usage(format!(
+                "the array {array} is served by another process of this machine"
+            ))),
+            Err(TryLockError::Error(error)) => Err(trouble(error.to_string())),
+        }
+    }
+
     fn of_client(&self, array: Uuid) -> Vec<PathBuf> {
         let mut folders = self.folders();
         folders.retain(|folder| self.is_private(folder));
@@ -88,6 +104,12 @@ fn socket(folder: &Path, array: Uuid) -> PathBuf {
 /// Where a server of this array listens unless told otherwise. Its folder is there afterwards.
 pub(super) fn of_server(array: Uuid) -> Result<PathBuf, AppError> {
     Surroundings::find().of_server(array)
+}
+
+/// Keeps every other server of this array out, wherever that one listens, until what this returns is dropped. Nothing where there
+/// is no run-time folder.
+pub(super) fn lock(array: Uuid) -> Result<Option<File>, AppError> {
+    Surroundings::find().lock(array)
 }
 
 /// Where a client may find it.
@@ -132,6 +154,19 @@ mod tests {
         let other = Surroundings { uid: own() + 1, ..surroundings(&temporary, Some(&runtime)) };
         let expected = temporary.path().join(format!("levelhead-{}", own() + 1));
         assert_eq!(other.folders(), [expected]);
+    }
+
+    #[test]
+    fn one_server_keeps_others_of_its_array_out() {
+        let temporary = TempDir::new().unwrap();
+        let here = surroundings(&temporary, None);
+        let first = here.lock(ARRAY).unwrap();
+        assert!(first.is_some());
+        let error = here.lock(ARRAY).unwrap_err().to_string();
+        assert!(error.ends_with("is served by another process of this machine"), "{error}");
+        assert!(here.lock(Uuid([8; 16])).unwrap().is_some(), "another array");
+        drop(first);
+        assert!(here.lock(ARRAY).unwrap().is_some());
     }
 
     #[test]

@@ -67,6 +67,12 @@ pub enum Action {
         /// The ring that is read.
         ring: RingName,
     },
+    /// See who has written the metadata that begins in this buffer. That goes to
+    /// [`Array::handle_looked`](crate::Array::handle_looked) before the next action is polled.
+    Look {
+        /// The buffer.
+        buf: BufId,
+    },
     /// Compute the checksum, CRC-32C, of every sector of a buffer. They go to
     /// [`Array::handle_summed`](crate::Array::handle_summed) before the next action is polled.
     Sum {

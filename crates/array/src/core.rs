@@ -68,6 +68,8 @@ pub(crate) struct Core {
     pub(crate) copied: Option<Copied>,
     /// Whether data may be written: where that is recorded, once it is.
     pub(crate) may_write: bool,
+    /// When the lease ends, where one is needed.
+    pub(crate) lease_end: Option<Instant>,
     /// Those of the lost drives whose loss is not safely recorded yet, where losses are recorded.
     pub(crate) unrecorded: DriveSet,
     /// A drive that is being filled and is full: the journal counts it already, so that by the time it is present enough
@@ -148,6 +150,11 @@ impl Core {
             meta: Metastate::new(settings),
             copied: None,
             may_write: settings.recorded.is_none(),
+            lease_end: settings
+                .recorded
+                .as_ref()
+                .filter(|known| known.is_in_reach)
+                .map(|_| Instant::ZERO),
             unrecorded: DriveSet::EMPTY,
             nearly_present: DriveSet::EMPTY,
             held: Vec::new(),

@@ -99,6 +99,13 @@ pub enum ArrayEvent {
         /// Whether they were read back and found right then. If not, nothing more is tried.
         is_mended: bool,
     },
+    /// Another server has opened the array since this one did: this one gives up all drives, and answers nothing any more.
+    Fenced,
+    /// A drive has less than it had: it is another one now, or an earlier copy of it.
+    WentBack {
+        /// The drive.
+        drive: DriveIdx,
+    },
     /// A record of the array on a drive was not stored, however often it was written.
     RecordLost {
         /// The drive.
@@ -230,6 +237,8 @@ impl Event {
             Self::Array(ArrayEvent::WriteMended { is_mended: true, .. }) => "write-mended",
             Self::Array(ArrayEvent::WriteMended { is_mended: false, .. }) => "write-not-mended",
             Self::Array(ArrayEvent::RecordLost { .. }) => "record-lost",
+            Self::Array(ArrayEvent::Fenced) => "fenced",
+            Self::Array(ArrayEvent::WentBack { .. }) => "went-back",
             Self::Array(ArrayEvent::Unlocated { .. }) => "unlocated",
             Self::Array(ArrayEvent::ReadErrors { .. }) => "read-errors",
             Self::Array(ArrayEvent::ScrubBegun(_)) => "scrub-begun",

@@ -195,6 +195,31 @@ impl Assembled {
         short.map(tell).collect()
     }
 
+    /// Whether another machine can reach so many of its drives that it could serve the array as well.
+    pub fn is_in_reach(&self) -> bool {
+        let here = self
+            .seats
+            .iter()
+            .enumerate()
+            .filter(|(_, seat)| seat.as_ref().is_none_or(|seat| !seat.opened.is_in_reach()));
+        let here: DriveSet = here.map(|(at, _)| DriveIdx::from_usize(at)).collect();
+        self.spec().survives(here)
+    }
+
+    /// The first drive whose metadata was written by another server since it was found, as a sentence.
+    pub fn newly_written(&self) -> Option<String> {
+        let seats = self.seats.iter().zip(&self.assembly.places);
+        let strange = seats.filter_map(|(seat, place)| {
+            let (seat, place) = (seat.as_ref()?, place.as_ref()?);
+            let authors = labels::authors(&seat.opened, &place.own);
+            let newest = authors.iter().flatten().map(|author| author.generation).max();
+            let found = place.held.map(|held| held.generation);
+            (newest > found).then_some(&seat.member)
+        });
+        let member = strange.into_iter().next()?;
+        Some(format!("another server is using the array: it has written to {member} just now"))
+    }
+
     /// Those of the drives that were named as spares that say nothing of this array.
     pub fn spares(&self) -> &[MemberSpec] {
         &self.spares.waiting
@@ -207,7 +232,8 @@ impl Assembled {
 
     /// What a server of it records, as a run of its own.
     pub(crate) fn recorded(&self) -> Result<Recorded, HostError> {
-        Ok(Recorded::of(&self.assembly, draw_uuid()?))
+        let is_in_reach = self.is_in_reach();
+        Ok(Recorded { is_in_reach, ..Recorded::of(&self.assembly, draw_uuid()?) })
     }
 
     fn layout(&self) -> Layout {

@@ -42,6 +42,7 @@ use std::time::SystemTime;
 
 use levelhead_array::journal::record::{checksums, examine};
 use levelhead_array::membership::Why;
+use levelhead_array::metadata::Inscription;
 use levelhead_array::{
     Action, Answer, Array, ArrayEvent, BufId, Deliver, DriveEvent, Ending, Event, EventKind,
     RequestId, SubId, Submit, Sums,
@@ -381,6 +382,11 @@ impl Engine {
                     drop(pieces);
                     let now = self.now();
                     self.parts.array.handle_digested(now, id, &sums);
+                }
+                Action::Look { buf } => {
+                    let author = Inscription::author_of(self.parts.buffers.bytes(buf)).ok();
+                    let now = self.now();
+                    self.parts.array.handle_looked(now, buf, author);
                 }
                 Action::Sum { buf } => {
                     let sums = checksums(std::iter::once(self.parts.buffers.bytes(buf)));

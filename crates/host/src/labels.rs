@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 use levelhead_array::assembly::{Copy, Found};
-use levelhead_array::metadata::Inscription;
+use levelhead_array::metadata::{Author, Inscription};
 use levelhead_array::superblock::{Own, Superblock, SuperblockError, copies_of_unknown};
 use levelhead_block::Buf;
 use levelhead_units::{Extent, Sectors};
@@ -48,21 +48,37 @@ pub(crate) fn find_last_copy(medium: &Opened, found: &mut Found, sizes: &BTreeSe
     }
 }
 
+/// Who has written each slot of a member, as far as that can be read.
+pub(crate) fn authors(medium: &Opened, own: &Own) -> [Option<Author>; 2] {
+    own.slots().map(|slot| {
+        let header = read_sectors(medium, Extent::new(slot.lba, Sectors::new(1)))?;
+        Inscription::author_of(&header).ok()
+    })
+}
+
 /// The sectors of a drive that [`is_same_drive`] compares: its superblock, and the first ones of its two slots for metadata.
 pub const COMPARED: [u64; 3] = [0, 1, 128];
 
 /// Whether the drive that has the [compared](COMPARED) sectors `now` may be the one that had those `before`: the same member,
-/// and no copy of it that is older. One that was no member may be any. Other programs hand in what answers at a place; whether
+/// no copy of it that is older, and one to which no other server has written since. One that was no member may be any. Other programs hand in what answers at a place; whether
 /// it is still the same is said here.
 pub fn is_same_drive(before: &[&[u8]], now: &[&[u8]]) -> bool {
     let said = |sectors: &[&[u8]]| {
         let (first, slots) = sectors.split_first()?;
         let Superblock { array, member, own, .. } = Superblock::decode(first).ok()?;
-        let generations = slots.iter().filter_map(|slot| Inscription::generation_of(slot).ok());
-        Some(((array, member, own.drive), generations.max()))
+        let authors = slots.iter().filter_map(|slot| Inscription::author_of(slot).ok());
+        let newest = authors.max_by_key(|author| author.generation);
+        Some(((array, member, own.drive), newest))
     };
     let Some((before, known)) = said(before) else { return true };
-    said(now).is_some_and(|(now, newest)| now == before && newest >= known)
+    let is_known = |newest: Option<Author>| match (known, newest) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(known), Some(newest)) => {
+            newest.run == known.run && newest.generation >= known.generation
+        }
+    };
+    said(now).is_some_and(|(now, newest)| now == before && is_known(newest))
 }
 
 fn read_sectors(medium: &Opened, extent: Extent) -> Option<Vec<u8>> {

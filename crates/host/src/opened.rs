@@ -18,6 +18,14 @@ pub(crate) enum Opened {
 }
 
 impl Opened {
+    /// Whether another machine can reach it as well.
+    pub(crate) fn is_in_reach(&self) -> bool {
+        match self {
+            Self::Medium(medium) => medium.is_far(),
+            Self::Far(_) => true,
+        }
+    }
+
     /// How many whole sectors it has.
     pub(crate) fn size(&self) -> Sectors {
         match self {

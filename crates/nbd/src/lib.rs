@@ -27,7 +27,7 @@ mod socket;
 mod tls;
 mod uri;
 
-pub use client::{CONNECT_MAX, Client, IsSame, LastingClient, Recognise};
+pub use client::{CONNECT_MAX, Client, IsSame, LATE, LastingClient, Recognise};
 pub use endpoint::{Endpoint, ParseEndpointError};
 pub use server::{
     Access, BYTES_MAX, Bounds, CONNECTIONS_MAX, Export, HANDSHAKE_MAX, HOLD_MAX, Look, Running,

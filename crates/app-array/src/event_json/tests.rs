@@ -196,6 +196,18 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
             "drive 2 does not store the array's metadata, and the array needs it",
         ),
         (
+            array(ArrayEvent::Fenced),
+            Error,
+            json!({}),
+            "another server has opened the array: this one gives up all drives",
+        ),
+        (
+            array(ArrayEvent::WentBack { drive }),
+            Warning,
+            json!({ "drive": 2 }),
+            "drive 2 has less than was stored on it, an earlier copy perhaps, and was failed",
+        ),
+        (
             array(ArrayEvent::ReadErrors { drive, errors: 33, is_kept: false }),
             Warning,
             json!({ "drive": 2, "errors": 33, "kept": false }),

@@ -186,13 +186,19 @@ impl Core {
         }
     }
 
+    /// Whether the lease has ended: only metadata goes to drives (N4 of the fence).
+    pub(crate) fn is_held(&self, now: Instant) -> bool {
+        self.lease_end.is_some_and(|end| end <= now)
+    }
+
     /// Lets commands into every drive whose window has room.
     pub(crate) fn dispatch(&mut self, now: Instant) {
+        let is_held = self.is_held(now);
         for drive in self.drives.with_work().iter() {
             if !self.drives.has_work(drive) {
                 continue;
             }
-            while let Some(sub) = self.drives.pop(now, drive) {
+            while let Some(sub) = self.drives.pop(now, drive, is_held) {
                 self.submit(now, drive, sub);
             }
         }

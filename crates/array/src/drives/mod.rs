@@ -562,10 +562,10 @@ impl Drives {
         has_work
     }
 
-    /// The next command for a drive whose window has room. It is inside from then on.
-    pub(crate) fn pop(&mut self, now: Instant, drive: DriveIdx) -> Option<SubId> {
+    /// The next command for a drive whose window has room, of metadata alone if all else `is_held`. It is inside from then on.
+    pub(crate) fn pop(&mut self, now: Instant, drive: DriveIdx, is_held: bool) -> Option<SubId> {
         let Drive { queue, heard, .. } = self.of(drive);
-        let sub = queue.pop()?;
+        let sub = queue.pop(is_held)?;
         heard.begin(now);
         Some(sub)
     }

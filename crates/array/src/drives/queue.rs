@@ -12,7 +12,7 @@
 //! # Invariants
 //!
 //! - K1. At most `window` commands are inside the drive.
-//! - K2. Commands pushed at the head leave before all others, the first one pushed first.
+//! - K2. Commands pushed at the first place leave before those at the head, and these before all others, the first one pushed first.
 //! - K3. Every command leaves in the end, however many come after it.
 
 use std::collections::{BTreeSet, VecDeque};
@@ -69,6 +69,8 @@ impl FromStr for HostOrder {
 pub(crate) enum End {
     /// Before everything that waits.
     Head,
+    /// Before those as well: metadata, without which nothing else may go.
+    First,
     /// Where the order puts it.
     Tail,
 }
@@ -77,6 +79,7 @@ pub(crate) enum End {
 #[derive(Clone, Debug)]
 pub(crate) struct HostQueue {
     window: u32,
+    first: VecDeque<SubId>,
     urgent: VecDeque<SubId>,
     waiting: Waiting,
     /// Commands that wait, urgent ones included.
@@ -126,8 +129,8 @@ impl HostQueue {
                 Waiting::Paper32(Lanes { lanes, busy: 0, filled: 0, rng })
             }
         };
-        let (urgent, inside) = (VecDeque::new(), Vec::new());
-        Self { window, urgent, waiting, waiting_count: 0, inside }
+        let (first, urgent, inside) = (VecDeque::new(), VecDeque::new(), Vec::new());
+        Self { window, first, urgent, waiting, waiting_count: 0, inside }
     }
 
     /// Commands waiting or inside the drive.
@@ -145,6 +148,7 @@ impl HostQueue {
     pub(crate) fn push(&mut self, sub: SubId, lba: Lba, end: End) {
         self.waiting_count += 1;
         match (end, &mut self.waiting) {
+            (End::First, _) => self.first.push_back(sub),
             (End::Head, _) => self.urgent.push_back(sub),
             (End::Tail, Waiting::Fcfs(queue)) => queue.push_back(sub),
             (End::Tail, Waiting::Elevator(sweeps)) => sweeps.push(sub, lba),
@@ -157,14 +161,18 @@ impl HostQueue {
         self.inside.iter().map(|(sub, _)| *sub)
     }
 
-    /// The next command for the drive, if the window has room for one.
-    pub(crate) fn pop(&mut self) -> Option<SubId> {
+    /// The next command for the drive, if the window has room for one; of those at the very first place alone if `is_held`.
+    pub(crate) fn pop(&mut self, is_held: bool) -> Option<SubId> {
         if self.inside.len() >= self.window as usize {
             return None;
         }
-        let (sub, lane) = match self.urgent.pop_front() {
+        let (sub, lane) = match self.first.pop_front() {
             Some(sub) => (sub, None),
-            None => self.waiting.pop()?,
+            None if is_held => return None,
+            None => match self.urgent.pop_front() {
+                Some(sub) => (sub, None),
+                None => self.waiting.pop()?,
+            },
         };
         self.waiting_count -= 1;
         self.inside.push((sub, lane));
@@ -174,7 +182,8 @@ impl HostQueue {
 
     /// Withdraws a command that still waits; false if it is inside the drive or was never here.
     pub(crate) fn remove(&mut self, sub: SubId, lba: Lba) -> bool {
-        let was_there = take(&mut self.urgent, sub)
+        let was_there = take(&mut self.first, sub)
+            || take(&mut self.urgent, sub)
             || match &mut self.waiting {
                 Waiting::Fcfs(queue) => take(queue, sub),
                 Waiting::Elevator(sweeps) => sweeps.remove(sub, lba),
@@ -287,7 +296,7 @@ mod tests {
 
     fn drain(queue: &mut HostQueue) -> Vec<u64> {
         let mut order = Vec::new();
-        while let Some(sub) = queue.pop() {
+        while let Some(sub) = queue.pop(false) {
             queue.finish(sub);
             order.push(sub.0);
         }
@@ -300,9 +309,9 @@ mod tests {
         let mut queue = HostQueue::new(HostOrder::Elevator, 9, Streams::new(1).stream("queue"));
         assert!(!queue.has_work());
         queue.push(SubId(1), Lba::new(5), End::Tail);
-        assert_eq!((queue.len(), queue.pop()), (1, Some(SubId(1))));
+        assert_eq!((queue.len(), queue.pop(false)), (1, Some(SubId(1))));
         assert!(queue.has_work(), "one newcomer was taken");
-        assert_eq!((queue.pop(), queue.has_work()), (None, false));
+        assert_eq!((queue.pop(false), queue.has_work()), (None, false));
     }
 
     #[test]
@@ -310,7 +319,7 @@ mod tests {
         for order in [HostOrder::Fcfs, HostOrder::Elevator, HostOrder::Paper32] {
             let mut queue = queue(order, 2);
             (0..5).for_each(|n| queue.push(SubId(n), Lba::new(n), End::Tail));
-            let inside: Vec<SubId> = std::iter::from_fn(|| queue.pop()).collect();
+            let inside: Vec<SubId> = std::iter::from_fn(|| queue.pop(false)).collect();
             assert!(inside.len() <= 2 && !inside.is_empty(), "{order}");
             assert_eq!(queue.len(), 5, "{order}");
             assert!(!queue.remove(inside[0], Lba::ZERO), "{order}: inside a drive, not removable");
@@ -323,7 +332,7 @@ mod tests {
         for (sub, lba) in [(0, 50), (1, 10), (2, 70)] {
             queue.push(SubId(sub), Lba::new(lba), End::Tail);
         }
-        let first = queue.pop().unwrap();
+        let first = queue.pop(false).unwrap();
         queue.push(SubId(3), Lba::new(5), End::Tail);
         queue.push(SubId(4), Lba::new(60), End::Tail);
         queue.finish(first);
@@ -341,7 +350,7 @@ mod tests {
                 let mut left = Vec::new();
                 for n in 2..200 {
                     queue.push(SubId(n), Lba::new(1 + n * step), End::Tail);
-                    let sub = queue.pop().unwrap();
+                    let sub = queue.pop(false).unwrap();
                     queue.finish(sub);
                     left.push(sub.0);
                 }
@@ -379,7 +388,7 @@ mod tests {
         let mut queue = queue(HostOrder::Paper32, 32);
         (0..200).for_each(|n| queue.push(SubId(n), Lba::ZERO, End::Tail));
         let mut lanes: Vec<usize> = Vec::new();
-        while queue.pop().is_some() {}
+        while queue.pop(false).is_some() {}
         lanes.extend(queue.inside.iter().filter_map(|(_, lane)| *lane));
         lanes.sort_unstable();
         let count = lanes.len();

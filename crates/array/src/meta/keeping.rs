@@ -144,6 +144,7 @@ impl Array {
             self.core.journal_next = journal.is_over().then(|| journal.next());
         }
         let (opens, wishes) = (self.opens_for_rebuild(), self.wishes());
+        let mut looks = DriveSet::EMPTY;
         let ending = match &mut self.store {
             None if self.core.has_failed() => Some(Ending::Failed),
             None => Some(Ending::Clean),
@@ -157,6 +158,7 @@ impl Array {
                 }
                 let silent = self.core.drives.silent();
                 store.advance(&mut self.core, now, silent);
+                looks = store.take_wanted_looks();
                 self.core.may_write = store.is_open();
                 let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
                 if (is_ready && store.is_open()) || self.core.has_failed() {
@@ -165,6 +167,7 @@ impl Array {
                 store.ending(&self.core)
             }
         };
+        self.look_at(now, looks);
         let is_quiet = self.core.is_quiet_but_for_silent() && !self.record_checks.is_comparing();
         let ending = ending.filter(|_| is_done && is_quiet);
         if let Some(ending) = ending {

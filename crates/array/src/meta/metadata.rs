@@ -189,6 +189,21 @@ pub struct Inscription {
     pub holder: MemberId,
 }
 
+/// Who has written a slot, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Author {
+    /// The array.
+    pub array: Uuid,
+    /// The member that the slot lies on.
+    pub holder: Uuid,
+    /// The run of a server.
+    pub run: Uuid,
+    /// The generation.
+    pub generation: Generation,
+    /// How many sectors it takes.
+    pub sectors: Sectors,
+}
+
 /// Why a slot holds no metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetadataError {
@@ -292,9 +307,21 @@ impl Inscription {
         Ok(Self::of(&header, &body, &layout))
     }
 
-    /// The generation that the first sector of a slot names, if that is good by itself.
-    pub fn generation_of(header: &[u8]) -> Result<Generation, MetadataError> {
-        BodyLayout::of(header).map(|_| Generation(u64_at(header, at::GENERATION)))
+    /// Who has written a slot that begins like this: the first sector alone, or more. Of what is there to its end, all is checked.
+    pub fn author_of(bytes: &[u8]) -> Result<Author, MetadataError> {
+        let header = bytes.get(..SECTOR_SIZE).ok_or(MetadataError::Absent)?;
+        let layout = BodyLayout::of(header)?;
+        let sectors = Sectors::new(1) + layout.sectors();
+        if let Some(body) = bytes.get(SECTOR_SIZE..sectors.get() as usize * SECTOR_SIZE) {
+            Self::of(header, body, &layout)?;
+        }
+        Ok(Author {
+            array: Uuid(array_at(header, at::ARRAY)),
+            holder: Uuid(array_at(header, at::HOLDER)),
+            run: Uuid(array_at(header, at::RUN)),
+            generation: Generation(u64_at(header, at::GENERATION)),
+            sectors,
+        })
     }
 
     fn of(header: &[u8], body: &[u8], layout: &BodyLayout) -> Result<Self, MetadataError> {

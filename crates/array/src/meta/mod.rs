@@ -11,6 +11,7 @@
 
 pub mod assembly;
 pub mod damaged;
+pub(crate) mod fence;
 mod keeping;
 pub mod membership;
 pub mod metadata;

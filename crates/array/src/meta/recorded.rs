@@ -21,6 +21,8 @@ pub struct Recorded {
     pub held: Vec<Option<Held>>,
     /// Drives with a copy of their superblock that is not as it was written.
     pub not_whole: DriveSet,
+    /// Whether another machine can reach its drives, so that it needs a lease (N4 of the fence).
+    pub is_in_reach: bool,
     /// The identity of this run: random bytes.
     pub run: Uuid,
     /// Why an operator had to make the array go on, if that was so.
@@ -42,6 +44,7 @@ impl Recorded {
             owns: assembly.places.iter().map(own).collect(),
             held: assembly.places.iter().map(held).collect(),
             not_whole: not_whole.map(|place| place.own.drive).collect(),
+            is_in_reach: false,
             run,
             forced_over: assembly.doubt,
             may_lack_more: assembly.may_lack_more,

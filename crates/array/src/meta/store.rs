@@ -27,8 +27,8 @@
 //!
 //! # Invariants
 //!
-//! - G1. Nothing is written to the array's data before the second generation of the opening is committed. The first one is on
-//!   every drive that answers by then, and the second one says so: a copy of a member from before has less than that.
+//! - G1. Nothing is written to the array's data before the second generation of the opening is on every drive that answers, and
+//!   committed. It says that these have the first one: a copy of a member from before has less than that.
 //! - G2. An answer that relies on the loss of a drive goes out after a generation with that loss is committed.
 //! - G3. Of a drive's two slots the one that holds its newest generation is never written over by the next.
 //! - G4. No generation says that more drives are gone than the layout survives.
@@ -46,10 +46,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use levelhead_block::{BufId, Command, Durability, Place, Segment, ZeroTail};
-use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
+use super::fence::{self, Fence, Seen};
 use super::membership::{Generation, Membership, Why, not_present};
-use super::metadata::{Forced, Inscription, Kept, LEAD_MAX, Metadata, RUN, State};
+use super::metadata::{Author, Forced, Inscription, Kept, LEAD_MAX, Metadata, RUN, State};
 use super::own::{Held, NewMember, Own};
 use super::recorded::Recorded;
 use super::state::{Change, CommittedSeat, Holds, seats_where};
@@ -83,6 +84,7 @@ pub(crate) struct Store {
     /// Whether what was begun, or found, is to be on all drives.
     gives: bool,
     phase: Phase,
+    fence: Fence,
     /// Whether what operators have said is to be written although the array is not open (G9).
     are_wishes_due: bool,
     synced: Synced,
@@ -214,6 +216,7 @@ impl Store {
             Holder { has, next, superblock: (!is_whole).then_some(0), ..Holder::default() }
         };
         let uncommitted = (!is_recorded).then(|| Begun::of(&metadata));
+        let fence = Fence::new(metadata.generation, run, metadata.array);
         Self {
             owns,
             holders: held.iter().enumerate().map(holder).collect(),
@@ -222,6 +225,7 @@ impl Store {
             uncommitted: uncommitted.into_iter().collect(),
             gives: !is_recorded, // G10
             phase: Phase::Shut,
+            fence,
             are_wishes_due: false,
             synced: Synced::NotNow,
             is_recorded,
@@ -274,6 +278,7 @@ impl Store {
     /// The array does without a drive from now on.
     pub(crate) fn handle_lost(&mut self, core: &mut Core, drive: DriveIdx, why: Why) {
         core.lose_member(drive, Membership::Lost { why });
+        self.fence.forget(drive);
         let holder = &mut self.holders[drive.as_usize()];
         holder.superblock = None;
         if let Some(writing) = holder.writing.take() {
@@ -461,6 +466,35 @@ impl Store {
         }
     }
 
+    /// Where the slot lies beside one that begins here.
+    pub(crate) fn slot_beside(&self, drive: DriveIdx, lba: Lba) -> Option<usize> {
+        let slots = self.own(drive)?.slots();
+        slots.iter().position(|slot| slot.lba == lba).map(|slot| 1 - slot)
+    }
+
+    /// Drives at which the array is to look, at both slots.
+    pub(crate) fn take_wanted_looks(&mut self) -> DriveSet {
+        self.fence.take_wanted()
+    }
+
+    /// A slot of a drive was looked at, which this has written, if it can be read.
+    pub(crate) fn handle_look(
+        &mut self,
+        drive: DriveIdx,
+        slot: usize,
+        author: Option<Author>,
+    ) -> Seen {
+        let holder = &self.holders[drive.as_usize()];
+        let has = if slot == holder.next { Generation::NONE } else { holder.has };
+        // What is left of another member is nobody's.
+        let member = self.content.members[drive.as_usize()].id.uuid;
+        let seen = self.fence.judge(author.filter(|author| author.holder == member), has);
+        if seen == Seen::Nothing {
+            self.fence.note_looked(drive, slot);
+        }
+        seen
+    }
+
     /// When something is written that nothing waits for.
     pub(crate) fn due_at(&self) -> Option<Instant> {
         self.later_at
@@ -476,6 +510,7 @@ impl Store {
             core.fail_held();
             return;
         }
+        self.keep_lease(core, now, silent);
         loop {
             self.look_at_commits(core);
             if !self.step(core, now, silent) {
@@ -483,6 +518,32 @@ impl Store {
             }
         }
         self.write(core, now, silent);
+    }
+
+    /// Renews the lease, where one is needed, while there is work (N4 of the fence).
+    fn keep_lease(&mut self, core: &mut Core, now: Instant, silent: DriveSet) {
+        let Some(end) = core.lease_end else { return };
+        let is_opening = self.phase == Phase::Opening(0) || self.are_wishes_due;
+        if !is_opening && let Some(begun) = self.fence.take_over(silent) {
+            core.lease_end = Some(Fence::lease_end(begun));
+        } else if Fence::is_old(now, end) && !self.fence.is_asked() && !core.is_quiet() {
+            self.fence.ask(now, core.drives.reachable());
+        }
+    }
+
+    /// Whether all drives that answer were looked at, which is begun here (N1 of the fence).
+    fn has_looked(&mut self, core: &mut Core, now: Instant, silent: DriveSet) -> bool {
+        if !core.carries_content() {
+            return true;
+        }
+        if !self.fence.is_asked() {
+            self.fence.ask(now, core.drives.reachable());
+        }
+        let begun = self.fence.take_over(silent);
+        if let (Some(end), Some(begun)) = (&mut core.lease_end, begun) {
+            *end = Fence::lease_end(begun);
+        }
+        begun.is_some()
     }
 
     /// Sees what is committed: a later generation says all that an earlier one does.
@@ -521,7 +582,10 @@ impl Store {
         match self.phase {
             Phase::Shut | Phase::Closed if self.are_wishes_due => {
                 let may_say_it = self.are_all_here(core);
-                let is_due = may_say_it && are_committed && self.have_newest(reachable);
+                let is_due = may_say_it
+                    && are_committed
+                    && self.have_newest(reachable)
+                    && self.has_looked(core, now, silent);
                 self.are_wishes_due = may_say_it && !is_due;
                 if is_due {
                     self.begin(core, now, core.meta.now().state); // G9
@@ -530,16 +594,19 @@ impl Store {
             }
             Phase::Shut | Phase::Closed => false,
             Phase::Opening(0) => {
-                self.begin(core, now, State::Dirty);
-                self.phase = Phase::Opening(1);
-                true
+                let has_looked = self.has_looked(core, now, silent);
+                if has_looked {
+                    self.begin(core, now, State::Dirty);
+                    self.phase = Phase::Opening(1);
+                }
+                has_looked
             }
             Phase::Opening(1) if is_settled => {
                 self.begin(core, now, State::Dirty);
                 self.phase = Phase::Opening(2);
                 true
             }
-            Phase::Opening(2) if are_committed => {
+            Phase::Opening(2) if are_committed && self.have_newest(reachable.without(silent)) => {
                 self.phase = Phase::Open; // G1
                 true
             }
@@ -592,6 +659,7 @@ impl Store {
         let has_written = core.writes_ended > self.refreshed.writes;
         let after = match core.meta.change() {
             Change::Later => Some(LATER),
+            Change::None if has_written && core.lease_end.is_some() => Some(fence::SIGN),
             Change::None if has_written => Some(REFRESH),
             Change::None | Change::Now => None,
         };
@@ -765,7 +833,7 @@ fn ask(
         command,
         segments: segments.into(),
         origin,
-        end: End::Head,
+        end: End::First,
         fate: Fate::Certain,
         since: None,
     };

@@ -267,7 +267,7 @@ impl ReadOp {
         let fate = match (self.plan.first, end) {
             _ if effort != Effort::Fast && self.plan.effort == Effort::Fast => Fate::Again,
             (First::Group | First::GroupOfHalf, End::Tail) => Fate::Withdrawable,
-            (First::Group | First::GroupOfHalf, End::Head)
+            (First::Group | First::GroupOfHalf, End::Head | End::First)
             | (First::Wanted | First::Spare(_), _) => Fate::Certain,
         };
         let asked = self.fetch.ask(core, now, wishes, Manner { effort, end, fate });

@@ -82,6 +82,8 @@ impl Array {
             // First, because the address of a record is known only while the store waits for it.
             if self.core.drives.away().contains(drive) || !self.is_awaited(purpose) {
                 self.drop_refused(now, sub); // P2
+            } else if self.core.is_held(now) && purpose != Purpose::Meta {
+                self.core.postponed.push_back(Postponed { at: now + PAUSE, sub });
             } else if let Some((submit, _)) = self.core.submit_of(sub) {
                 self.core.actions.push_back(Action::Submit(submit));
             }

@@ -22,14 +22,16 @@
 use std::collections::BTreeMap;
 
 use levelhead_block::{BufId, Command, Durability, Effort, Outcome, Place, Segment, ZeroTail};
-use levelhead_units::{DriveIdx, DriveSet, Extent, Instant};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
 use crate::action::{Action, SubId};
-use crate::core::{Enqueue, OpId, Purpose, Sub};
+use crate::core::{Core, Enqueue, OpId, Purpose, Sub};
 use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::event::ArrayEvent;
+use crate::meta::fence::Seen;
 use crate::meta::membership::Why;
+use crate::meta::metadata::Author;
 use crate::meta::store::{Store, Stored};
 use crate::{Array, Moved};
 
@@ -44,6 +46,21 @@ pub(crate) struct RecordChecks {
     comparing: BTreeMap<OpId, Comparing>,
     /// Drives that have not stored one, and are needed all the same: those are told.
     told: DriveSet,
+    /// Looks at slots, by the commands that read them.
+    looks: BTreeMap<SubId, Look>,
+    /// The same by the buffers that the runtime looks into; nothing of a drive that is lost by now.
+    looked: BTreeMap<BufId, Option<Look>>,
+}
+
+/// A look at who has written a slot (`meta/fence.rs`).
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    drive: DriveIdx,
+    slot: usize,
+    /// How many sectors of it are read.
+    sectors: Sectors,
+    /// The record that counts if nothing is strange.
+    then: Option<Ended>,
 }
 
 /// A record that is being read back.
@@ -66,10 +83,16 @@ struct Comparing {
     read: BufId,
 }
 
+impl Look {
+    fn at(drive: DriveIdx, slot: usize) -> Self {
+        Self { drive, slot, sectors: Sectors::new(1), then: None }
+    }
+}
+
 impl RecordChecks {
     /// Whether a comparison is under way.
     pub(crate) fn is_comparing(&self) -> bool {
-        !self.comparing.is_empty()
+        !self.comparing.is_empty() || !self.looked.is_empty()
     }
 }
 
@@ -82,6 +105,9 @@ impl Array {
         state: &Sub,
         outcome: &Outcome,
     ) {
+        if let Some(look) = self.record_checks.looks.remove(&sub) {
+            return self.look_into(now, look, state.read_buf(), outcome);
+        }
         let check = self.record_checks.inside.remove(&sub);
         let drive = state.drive;
         let check = match (check, state.command) {
@@ -121,17 +147,7 @@ impl Array {
     }
 
     fn ask_for_record(&mut self, now: Instant, check: RecordCheck, command: Command, place: Place) {
-        let sectors = check.extent.sectors.get() as u32;
-        let what = Enqueue {
-            purpose: Purpose::Meta,
-            drive: check.drive,
-            command,
-            segments: Segment { place, sectors }.into(),
-            origin: self.core.own_origin(),
-            end: End::Head,
-            fate: Fate::Certain,
-            since: None,
-        };
+        let what = of_metadata(&self.core, check.drive, command, place);
         let sub = self.core.enqueue(now, what);
         self.record_checks.inside.insert(sub, check);
     }
@@ -164,7 +180,12 @@ impl Array {
         let Some(check) = check else { return };
         if same.iter().all(|&is_same| is_same) {
             self.core.release(check.buf);
-            self.tell_store(check.ended(Stored::Yes));
+            let store = self.store.as_ref().expect("it has asked for this");
+            let (drive, then) = (check.drive, check.ended(Stored::Yes));
+            match store.slot_beside(drive, check.extent.lba) {
+                Some(slot) => self.look(now, Look { then: Some(then), ..Look::at(drive, slot) }),
+                None => self.tell_store(then),
+            }
         } else {
             self.write_record_again(now, check);
         }
@@ -179,6 +200,73 @@ impl Array {
         let (durability, zero_tail) = (Durability::Durable, ZeroTail::None);
         let command = Command::Write { extent, durability, zero_tail };
         self.ask_for_record(now, RecordCheck { again: check.again + 1, ..check }, command, place);
+    }
+
+    /// Looks at both slots of these drives.
+    pub(crate) fn look_at(&mut self, now: Instant, drives: DriveSet) {
+        for drive in drives.iter() {
+            [0, 1].into_iter().for_each(|slot| self.look(now, Look::at(drive, slot)));
+        }
+    }
+
+    fn look(&mut self, now: Instant, look: Look) {
+        let own = self.store.as_ref().and_then(|store| store.own(look.drive));
+        let slot = own.expect("a drive that is there said something of itself").slots()[look.slot];
+        let extent = Extent::new(slot.lba, look.sectors);
+        let place = Place { buf: self.core.name_buf(), sector: 0 };
+        let command = Command::Read { extent, effort: Effort::Medium };
+        let sub = self.core.enqueue(now, of_metadata(&self.core, look.drive, command, place));
+        self.record_checks.looks.insert(sub, look);
+    }
+
+    fn look_into(&mut self, now: Instant, look: Look, read: Option<BufId>, outcome: &Outcome) {
+        let read = read.expect("a read fills a buffer");
+        if outcome.is_good() {
+            self.record_checks.looked.insert(read, Some(look));
+            self.core.actions.push_back(Action::Look { buf: read });
+        } else {
+            self.core.release(read);
+            self.end_look(now, look, None);
+        }
+    }
+
+    /// Who has written the slot that this buffer was read from, if that can be told ([`Action::Look`]).
+    pub fn handle_looked(&mut self, now: Instant, buf: BufId, author: Option<Author>) {
+        let look = self.record_checks.looked.remove(&buf).expect("it was asked for");
+        self.core.release(buf);
+        if let Some(look) = look {
+            self.end_look(now, look, author);
+        }
+        self.move_on(now);
+    }
+
+    fn end_look(&mut self, now: Instant, look: Look, author: Option<Author>) {
+        let Look { drive, slot, sectors, then } = look;
+        let store = self.store.as_mut().expect("it has asked for this");
+        match store.handle_look(drive, slot, author) {
+            Seen::Nothing => then.into_iter().for_each(|ended| self.tell_store(ended)),
+            Seen::AnotherServer => match author {
+                // Its write may have been cut off, and be nothing.
+                Some(author) if sectors < author.sectors => {
+                    self.look(now, Look { sectors: author.sectors, ..look });
+                }
+                Some(_) | None => self.fence(now),
+            },
+            Seen::Earlier => {
+                self.tell(ArrayEvent::WentBack { drive });
+                self.lose(now, drive, Why::Failed);
+            }
+        }
+    }
+
+    /// Another server has the array: gives up all drives.
+    fn fence(&mut self, now: Instant) {
+        // Not even what was on its way.
+        self.core.actions.retain(|action| !matches!(action, Action::Submit(_)));
+        self.tell(ArrayEvent::Fenced);
+        for drive in DriveSet::first(self.core.layout.spec().members() as u8).iter() {
+            self.lose(now, drive, Why::Failed);
+        }
     }
 
     /// A record is not stored, however often it is written. A drive that is needed is kept, and does not count among those that
@@ -230,12 +318,31 @@ impl Array {
         let compared =
             checks.comparing.values_mut().filter_map(|known| known.check.take_if(|c| is_meant(c)));
         let gone: Vec<RecordCheck> = inside.chain(compared).collect();
+        checks.looks.retain(|_, look| look.drive != drive);
+        for look in checks.looked.values_mut() {
+            look.take_if(|look| look.drive == drive);
+        }
         gone.into_iter().for_each(|check| self.core.release(check.buf));
     }
 }
 
+/// A command that reads or writes what is in the buffer from this place on.
+fn of_metadata(core: &Core, drive: DriveIdx, command: Command, place: Place) -> Enqueue {
+    let sectors = command.extent().map_or(0, |extent| extent.sectors.get() as u32);
+    Enqueue {
+        purpose: Purpose::Meta,
+        drive,
+        command,
+        segments: Segment { place, sectors }.into(),
+        origin: core.own_origin(),
+        end: End::First,
+        fate: Fate::Certain,
+        since: None,
+    }
+}
+
 /// The end of a record, as the store hears of it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Ended {
     drive: DriveIdx,
     /// The command of the store.

@@ -6,6 +6,7 @@ mod copying_troubles;
 mod damaged;
 mod delivery;
 mod differential;
+mod fence;
 mod given_up;
 mod interleaving;
 mod journal;

@@ -90,6 +90,16 @@ fn started_from(
     with_members(&settings, metadata, size)
 }
 
+/// What a new array is started with, all drives there.
+pub(crate) fn settings_of_new(text: &str) -> Settings {
+    settings_of(&new_metadata(text, SIZE, true), SIZE, DriveSet::EMPTY)
+}
+
+/// A new array that is started so.
+pub(crate) fn with_new_members(settings: &Settings, text: &str) -> Runtime {
+    with_members(settings, &new_metadata(text, SIZE, true), SIZE)
+}
+
 /// The member that sits in a place of a new array.
 fn superblock(metadata: &Metadata, drive: DriveIdx, size: Sectors) -> Superblock {
     let division = Division::of(&metadata.spec, size).unwrap();
@@ -206,6 +216,14 @@ pub(crate) fn is_record(submit: &Submit) -> bool {
     at.is_some_and(|at| at < HEAD.get() || at == SIZE.get() - 1)
 }
 
+/// Ends what looks at slots before the first generation is written.
+pub(crate) fn end_looks(run: &mut Runtime) {
+    let is_look = |submit: &Submit| is_record(submit) && !submit.command.is_write();
+    while let Some(at) = run.inside.iter().position(is_look) {
+        run.finish(at);
+    }
+}
+
 fn is_of_record(submit: &Submit, drive: usize) -> bool {
     submit.drive.as_usize() == drive && is_record(submit)
 }
@@ -213,6 +231,7 @@ fn is_of_record(submit: &Submit, drive: usize) -> bool {
 /// Ends what is inside a drive for its superblocks, and for what comes of that, while the drive stores none of them. What fails
 /// says so, or what was written is not there.
 fn store_nothing(run: &mut Runtime, drive: usize, says_so: bool) {
+    end_looks(run);
     while let Some(at) = run.inside.iter().position(|submit| is_of_record(submit, drive)) {
         let command = run.inside[at].command;
         match (command.is_write(), says_so) {

@@ -5,7 +5,7 @@ use levelhead_array::superblock::Uuid;
 use levelhead_array::{Ending, NewMember, RebuildWish, Wishes};
 use levelhead_units::{Bytes, DriveIdx, Nanos, Sectors};
 
-use crate::metadata::{SPEC, found, says};
+use crate::metadata::{SPEC, end_looks, found, says};
 use crate::runtime::{Runtime, extent, finish};
 use crate::wishes::{ALL, start_over, stop, stopped_as};
 
@@ -17,6 +17,7 @@ fn found_on_one(text: &str, drives: &[usize]) -> Runtime {
     let wish = RebuildWish { rate_min: Some(Bytes::new(1)), is_paused: true };
     run.array.handle_rebuild_wish(run.now(), wish);
     run.wait(Nanos::ZERO);
+    end_looks(&mut run);
     finish(&mut run, 0);
     let run = start_over(&run, drives);
     assert_eq!(run.array.generation(), Some(says(&run, 0).generation));
@@ -41,8 +42,8 @@ fn what_was_found_on_too_few_drives_is_given_to_all_of_them() {
 #[test]
 fn what_was_found_on_enough_drives_is_left_as_it_is() {
     let mut run = found_on_one(SPEC, &ALL);
-    // It is written and read back.
-    (0..2).for_each(|_| finish(&mut run, 1));
+    // It is written and read back, and the other slot is looked at.
+    (0..3).for_each(|_| finish(&mut run, 1));
     let mut run = start_over(&run, &ALL);
     assert!(run.array.is_recorded());
     run.run_until_quiet();

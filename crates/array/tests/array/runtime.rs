@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use levelhead_array::journal::record::{checksums, examine};
 use levelhead_array::journal::rules::Rules;
 use levelhead_array::membership::Why;
+use levelhead_array::metadata::Inscription;
 use levelhead_array::{
     Action, Answer, Area, Array, ArrayEvent, Blame, BufId, Content, Cost, Deliver, DriveEvent,
     Ending, Event, HostOrder, JournalSettings, Left, Policy, Refusal, RequestId, ScrubProgress,
@@ -450,6 +451,10 @@ impl Runtime {
                 Action::Sum { buf } => {
                     let sums = checksums(std::iter::once(self.buffers.bytes(buf)));
                     self.array.handle_summed(self.now, buf, &sums);
+                }
+                Action::Look { buf } => {
+                    let author = Inscription::author_of(self.buffers.bytes(buf)).ok();
+                    self.array.handle_looked(self.now, buf, author);
                 }
                 Action::Examine { buf, first, unreadable, ring } => {
                     let found = examine(self.buffers.bytes(buf), first, &unreadable, ring);

@@ -10,7 +10,7 @@ use levelhead_array::{
 use levelhead_block::{BlockDevice, Memory};
 use levelhead_units::{Bytes, DriveIdx, DriveSet, Extent, Lba, Nanos, Sectors};
 
-use crate::metadata::{LARGE, PATIENCE, SPEC, found, only, says, started_on};
+use crate::metadata::{LARGE, PATIENCE, SPEC, end_looks, found, only, says, started_on};
 use crate::runtime::{Runtime, extent, settings};
 
 /// The array that is found on these drives, and that works by itself.
@@ -268,6 +268,9 @@ fn wishes_that_come_while_one_is_recorded_take_one_generation_more() {
     for rate in 1..6 {
         run.array.handle_rebuild_wish(run.now(), wish(rate));
         run.wait(Nanos::ZERO);
+        if rate == 1 {
+            end_looks(&mut run);
+        }
     }
     run.run_until_quiet();
     let Metadata { generation, wishes, .. } = says(&run, 0);
@@ -277,10 +280,14 @@ fn wishes_that_come_while_one_is_recorded_take_one_generation_more() {
 #[test]
 fn drive_that_is_silent_while_wishes_are_recorded_is_as_good_as_the_others() {
     let mut run = whole(false);
-    run.hang(DriveIdx::new(1));
     for rate in 1..6 {
         let wish = RebuildWish { rate_min: Some(Bytes::new(rate)), is_paused: false };
         run.array.handle_rebuild_wish(run.now(), wish);
+        if rate == 1 {
+            run.wait(Nanos::ZERO);
+            end_looks(&mut run);
+            run.hang(DriveIdx::new(1));
+        }
         run.run_for(Nanos::from_secs(20));
     }
     assert!(says(&run, 1).generation < says(&run, 0).generation);

@@ -2,6 +2,7 @@
 //! command goes to its drive, and every end comes back to the array.
 
 use levelhead_array::journal::record::{checksums, examine};
+use levelhead_array::metadata::Inscription;
 use levelhead_array::{self as array, Action, BufId, Deliver, Ending, SubId, Submit};
 use levelhead_block::{Command, Outcome, Piece, Silent};
 use levelhead_units::{DriveIdx, DriveSet, Instant};
@@ -87,6 +88,11 @@ impl World {
                     let bytes = self.bytes.as_mut().expect("checksums are of bytes");
                     let sums = checksums(bytes.buffers.share(&of).iter().map(Piece::bytes));
                     self.array.handle_digested(now, id, &sums);
+                }
+                Action::Look { buf } => {
+                    let bytes = self.bytes.as_ref().expect("metadata has bytes");
+                    let author = Inscription::author_of(bytes.buffers.bytes(buf)).ok();
+                    self.array.handle_looked(now, buf, author);
                 }
                 Action::Sum { buf } => {
                     let bytes = self.bytes.as_ref().expect("checksums are of bytes");

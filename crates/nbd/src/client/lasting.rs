@@ -17,17 +17,19 @@
 //!   memory: see [`Unflushed`].
 //! - V3. A flush that the server answers with an error is never asked for again: the export is gone.
 //! - V4. A connection is never broken off from here because a server takes its time: it might carry out later
-//!   what it had got, after something newer. A server that closes a connection is believed to be done with it. How
-//!   long a drive is waited for is its array's to decide. For the same reason a client that is left says goodbye when
-//!   its last command has ended: servers may close a connection at that while they still write.
+//!   what it had got, after something newer. How long a drive is waited for is its array's to decide. For the same reason
+//!   a client that is left says goodbye when its last command has ended: servers may close a connection at that while they
+//!   still write.
 //! - V5. The next connection begins when every command of the last one has ended, so that nothing is written again
 //!   while something newer is on its way.
+//! - V6. If a write was under way on a connection that was lost, the next one begins [`LATE`] after that: a server that
+//!   still runs, or a proxy between, may carry the write out until then.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use levelhead_block::{
     BlockService, Buf, Command, Done, Durability, Effort, Outcome, Payload, Piece, Reply, Request,
@@ -44,6 +46,9 @@ const PAUSE_MIN: Duration = Duration::from_millis(100);
 
 /// The longest wait between two attempts.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// How long after the loss of a connection a write that was under way may still come to the medium.
+pub const LATE: Duration = Duration::from_secs(20);
 
 /// How long a server may take for one command before clients of this one are welcome again.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
@@ -76,6 +81,7 @@ struct Shared {
     target: Target,
     size: Sectors,
     recognise: Recognise,
+    late: Duration,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -90,6 +96,8 @@ struct State {
     inside: usize,
     unflushed: Unflushed,
     flushing: Flushing,
+    /// Until when writes of the last connections may still be carried out.
+    late_until: Option<Instant>,
     by: &'static [u64],
     /// The sectors that it is recognised by as they are there for sure, those that could be read.
     marks: BTreeMap<u64, Box<[u8]>>,
@@ -128,6 +136,15 @@ impl LastingClient {
     ///
     /// As [`Client::open`], and an export that is read-only.
     pub fn open(uri: &Uri, recognise: Recognise) -> io::Result<Self> {
+        Self::open_with(uri, recognise, LATE)
+    }
+
+    /// The same where writes of a lost connection are carried out `late` after that at the latest.
+    ///
+    /// # Errors
+    ///
+    /// As [`LastingClient::open`].
+    pub fn open_with(uri: &Uri, recognise: Recognise, late: Duration) -> io::Result<Self> {
         let target = Target::of(uri)?;
         let client = Client::dial(&target)?;
         if client.is_read_only() {
@@ -147,11 +164,12 @@ impl LastingClient {
             inside: 0,
             unflushed: Unflushed::default(),
             flushing: Flushing::No,
+            late_until: None,
             by: recognise.by,
             marks,
         };
         let (state, changed) = (Mutex::new(state), Condvar::new());
-        let shared = Arc::new(Shared { target, size, recognise, state, changed });
+        let shared = Arc::new(Shared { target, size, recognise, late, state, changed });
         let keeper = Arc::clone(&shared);
         thread::Builder::new().name("nbd-keeper".to_owned()).spawn(move || keeper.keep())?;
         Ok(Self { shared })
@@ -269,8 +287,13 @@ impl Shared {
     fn handle_unanswered(&self, connection: u64, note: &Note, reply: Reply) -> Reply {
         let mut state = self.lock();
         self.note_ended(&mut state);
-        if let Note::Write(promise) = note {
-            state.unflushed.withdraw(promise);
+        match note {
+            Note::Write(promise) => {
+                state.unflushed.withdraw(promise);
+                state.late_until = Some(Instant::now() + self.late);
+            }
+            Note::Durable(..) => state.late_until = Some(Instant::now() + self.late),
+            Note::Nothing | Note::Flush(_) => {}
         }
         let why = reply.reason.unwrap_or_else(|| "the connection was lost".to_owned());
         self.handle_lost(&mut state, connection, &why);
@@ -369,7 +392,9 @@ impl Shared {
             let waits = |state: &mut State| is_away(state) && state.inside > 0;
             let state =
                 self.changed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner);
-            let waited = self.changed.wait_timeout_while(state, pause, is_away);
+            let late = state.late_until.map(|at| at.saturating_duration_since(Instant::now()));
+            let pause_now = pause.max(late.unwrap_or(Duration::ZERO)); // V6
+            let waited = self.changed.wait_timeout_while(state, pause_now, is_away);
             let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
             if !is_away(&mut state) {
                 return;
@@ -386,6 +411,7 @@ impl Shared {
             match result {
                 Ok(client) => {
                     state.connection += 1;
+                    state.late_until = None;
                     state.link = Link::Up(Arc::new(client));
                 }
                 Err(Failure::Later(why)) => state.link = Link::Away(why),

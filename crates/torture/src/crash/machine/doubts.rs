@@ -15,7 +15,8 @@ impl Machine {
             cells.any(|(drive, lba)| self.disks[drive.as_usize()].unstored().any(|at| at == lba))
         });
         doubts.rows.extend(rows);
-        doubts.is_computed |= !self.array.lost().or(self.array.sat_out()).is_empty();
+        let others = self.array.lost().or(self.array.sat_out());
+        doubts.is_computed = doubts.is_some() && (doubts.is_computed || !others.is_empty());
         doubts
     }
 
@@ -40,10 +41,16 @@ impl Machine {
         (0..layout.symbols()).map(cell)
     }
 
-    /// Nothing is promised of sectors of doubtful codewords, but where their own disks say what they are.
-    pub(super) fn excuse(&mut self) {
+    /// Returns whether another disk may have been computed from a doubtful codeword; one that is missing now may be.
+    pub(super) fn note_computed(&mut self) -> bool {
         let others = self.array.lost().or(self.array.sat_out());
         self.doubts.is_computed |= self.doubts.is_some() && !others.is_empty();
+        self.doubts.is_computed
+    }
+
+    /// Nothing is promised of sectors of doubtful codewords, but where their own disks say what they are.
+    pub(super) fn excuse(&mut self) {
+        let is_computed = self.note_computed();
         let layout = self.array.layout();
         let mut excused = Vec::new();
         for &row in &self.doubts.rows {
@@ -56,7 +63,7 @@ impl Machine {
                     let cell = layout.cell(row, symbol);
                     !self.disks[cell.drive.as_usize()].is_stale(self.liar.place(cell))
                 };
-                if self.doubts.is_computed || !own.into_iter().all(is_stored) {
+                if is_computed || !own.into_iter().all(is_stored) {
                     excused.push(layout.sector(row, symbol));
                 }
             }
