@@ -457,6 +457,8 @@ impl Array {
     pub fn handle_standstill(&mut self, now: Instant) {
         self.spare_drives(now);
         self.core.drives.note_standstill(now);
+        // Its time has not gone on, that of other machines has (N4 of the fence).
+        self.core.lease_end = self.core.lease_end.map(|_| now);
         self.set_timers(now);
     }
 

@@ -15,7 +15,8 @@
 //! - N3. Data is written once every drive that answers has the second generation of the opening.
 //! - N4. Where drives can be in reach of another machine, a command that is not about metadata goes to a drive only while
 //!   the server holds a lease: less than [`LEASE`] after it began to look at all drives that answer and found itself there. It
-//!   renews the lease while there is work, and while clients write also with a generation, which another server sees.
+//!   renews the lease while there is work, and while clients write also with a generation, which another server sees. A
+//!   lease ends with a standstill of the server, whose clock does not count it.
 //!
 //! Of two servers that open at the same time at most one is not fenced. Say that both look at a drive after their second generation
 //! and find nothing strange, the first of them F at the time t. By then both slots hold what F has written. So the other one
