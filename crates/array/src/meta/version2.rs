@@ -6,7 +6,7 @@
 //!   version 3   identity in the superblock: sectors 0 and 255, and the last; state and list in the metadata, sectors 1 to 254
 //! ```
 //!
-//! The data and the journal lie in the same places.
+//! The data and the journal lie in the same places. `docs/formats/superblock.md` has the bytes.
 //!
 //! # Invariants
 //!
@@ -32,7 +32,7 @@ use super::wishes::Wishes;
 use crate::fields::{array_at, put, u32_at, u64_at};
 use crate::shape::{DRIVE_SECTORS_MAX, Layout, Spec};
 
-pub(super) const VERSION: u32 = 2;
+const VERSION: u32 = 2;
 const CODE_VERSION: u32 = 1;
 
 const JOURNAL: u64 = 1;

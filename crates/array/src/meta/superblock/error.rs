@@ -6,7 +6,6 @@ use levelhead_units::SECTOR_SIZE;
 
 use super::{CODE_VERSION, VERSION};
 use crate::meta::shape::NoShape;
-use crate::meta::version2;
 use crate::shape::SpecError;
 
 /// Why a sector is no superblock.
@@ -71,7 +70,7 @@ impl fmt::Display for SuperblockError {
                 write!(f, "a superblock has {SECTOR_SIZE} bytes, got {bytes}")
             }
             Self::Absent => f.write_str("no superblock was found"),
-            Self::Version { version: version2::VERSION } => write!(
+            Self::Version { version: 2 } => write!(
                 f,
                 "the superblock is of version 2, this program reads {VERSION}: run levelhead array upgrade on all members of its array"
             ),
