@@ -82,7 +82,7 @@ pub use meta::own::{Held, NewMember};
 pub use meta::recorded::Recorded;
 pub use meta::state::DamagedSummary;
 pub use meta::wishes::{GoesOn, RebuildWish, ScrubMark, Wishes};
-pub use meta::{assembly, damaged, membership, metadata, regions, reserve, superblock};
+pub use meta::{assembly, damaged, membership, metadata, regions, reserve, superblock, version2};
 pub use policy::{Again, AnswerWhen, Assisted, First, Late, Plan, Policy, Surplus, tau};
 pub use server_clock::ServerClock;
 pub use settings::{Content, JournalSettings, Left, Settings};

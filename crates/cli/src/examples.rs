@@ -22,6 +22,10 @@ pub(crate) const EXAMPLES: &[Example] = &[
         "levelhead array salvage /dev/sdb /dev/sdc --to rescued.img",
     ),
     (
+        "Convert an array of an earlier build, so that this one can serve it",
+        "levelhead array upgrade /dev/sdb /dev/sdc /dev/sdd",
+    ),
+    (
         "Serve an array on a Unix socket, with metrics for Prometheus",
         "levelhead array serve /dev/sdb /dev/sdc /dev/sdd --nbd unix:/run/array.sock --metrics 9469",
     ),

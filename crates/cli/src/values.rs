@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use levelhead_app_fs::{COPIES_MAX, INTERLEAVE_MAX, PerGroup};
 use levelhead_app_watch::{EVERY_MAX, EVERY_MIN};
-use levelhead_host::Journaling;
+use levelhead_host::{ArrayVersion, Journaling};
 use levelhead_terminal::values::whole_in;
 use levelhead_units::{Bytes, Extent, Lba, Nanos, Sectors};
 
@@ -50,6 +50,17 @@ pub(crate) struct JournalChoice {
     pub(crate) journaling: Journaling,
     /// Drives that are for it alone.
     pub(crate) drives: Vec<String>,
+}
+
+/// A version of an array's superblock.
+pub(crate) fn array_version(text: &str) -> Result<ArrayVersion, String> {
+    match text {
+        "2" => Ok(ArrayVersion::Two),
+        "3" => Ok(ArrayVersion::Three),
+        _ => {
+            Err(format!("'{text}' is not a version that an array is converted to: expected 2 or 3"))
+        }
+    }
 }
 
 /// Where an array keeps its journal.

@@ -272,7 +272,7 @@ fn unreadable(member: &MemberSpec, error: &io::Error) -> HostError {
     HostError::new(format!("cannot read {member}: {error}"))
 }
 
-fn unwritable(member: &MemberSpec, error: &io::Error) -> HostError {
+pub(crate) fn unwritable(member: &MemberSpec, error: &io::Error) -> HostError {
     HostError::new(format!("cannot write to {member}: {error}"))
 }
 

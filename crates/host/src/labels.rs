@@ -81,7 +81,8 @@ pub fn is_same_drive(before: &[&[u8]], now: &[&[u8]]) -> bool {
     said(now).is_some_and(|(now, newest)| now == before && is_known(newest))
 }
 
-fn read_sectors(medium: &Opened, extent: Extent) -> Option<Vec<u8>> {
+/// Sectors of a member; nothing if it does not give them.
+pub(crate) fn read_sectors(medium: &Opened, extent: Extent) -> Option<Vec<u8>> {
     // One that has shrunk may end before what its superblock names.
     if !extent.fits(medium.size()) {
         return None;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use levelhead_array::Spec;
 use levelhead_array::assembly::{Found, Word};
 use levelhead_array::superblock::Uuid;
 use levelhead_units::Sectors;
@@ -90,31 +91,42 @@ pub(crate) fn choose(
     places: &[PathBuf],
     wanted: Option<&str>,
 ) -> Result<Uuid, HostError> {
+    let spec = |seen: &Vec<Seen>| newest(seen).superblock.spec;
+    let arrays = scan.arrays.iter().map(|(&uuid, seen)| (uuid, spec(seen))).collect();
+    let rest: Vec<&String> = scan.closed.iter().chain(&scan.damaged).collect();
+    choose_of(&arrays, (scan.looked_at, &rest), places, wanted)
+}
+
+/// The same of these arrays. `looked_at` is how many files and devices were looked at, and why others could not be.
+pub(crate) fn choose_of(
+    arrays: &BTreeMap<Uuid, Spec>,
+    (looked_at, rest): (usize, &[&String]),
+    places: &[PathBuf],
+    wanted: Option<&str>,
+) -> Result<Uuid, HostError> {
     let names: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
     let place = names.join(" and ");
     let is_wanted = |uuid: &Uuid| {
         wanted.is_none_or(|wanted| uuid.to_string().starts_with(&wanted.to_lowercase()))
     };
-    let mut fitting = scan.arrays.keys().copied().filter(is_wanted);
+    let mut fitting = arrays.keys().copied().filter(is_wanted);
     match (fitting.next(), fitting.next(), wanted) {
         (Some(uuid), None, _) => Ok(uuid),
         (None, _, None) => {
-            let looked_at = match scan.looked_at {
+            let looked_at = match looked_at {
                 1 => "1 file or device".to_owned(),
                 looked_at => format!("{looked_at} files and devices"),
             };
-            let rest = scan.closed.iter().chain(&scan.damaged).map(|text| format!("; {text}"));
-            let rest: String = rest.collect();
+            let rest: String = rest.iter().map(|text| format!("; {text}")).collect();
             fail(format!("no drive of an array is among the {looked_at} in {place}{rest}"))
         }
         (None, _, Some(wanted)) => {
             fail(format!("{place} holds no drive of an array whose UUID begins with {wanted}"))
         }
         (Some(_), Some(_), _) => {
-            let arrays = scan.arrays.iter().filter(|(uuid, _)| is_wanted(uuid));
-            let arrays =
-                arrays.map(|(uuid, seen)| format!("{uuid} ({})", newest(seen).superblock.spec));
-            let arrays: Vec<String> = arrays.collect();
+            let arrays = arrays.iter().filter(|(uuid, _)| is_wanted(uuid));
+            let arrays: Vec<String> =
+                arrays.map(|(uuid, spec)| format!("{uuid} ({spec})")).collect();
             let count = arrays.len();
             fail(format!(
                 "{place} holds drives of {count} arrays, only --array UUID says which one is meant: {}",
@@ -125,7 +137,7 @@ pub(crate) fn choose(
 }
 
 /// Files and devices in these folders and under these names, each once, in the order of their names.
-fn candidates(places: &[PathBuf]) -> Result<Vec<PathBuf>, HostError> {
+pub(crate) fn candidates(places: &[PathBuf]) -> Result<Vec<PathBuf>, HostError> {
     let mut known: BTreeSet<Identity> = BTreeSet::new();
     let mut paths = Vec::new();
     for place in places {

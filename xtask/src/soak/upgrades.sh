@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What one program made and used, the other one opens, uses and leaves right: upgrades.sh OLD NEW.
-# An array (also after a kill -9 of its server) and, where FUSE is, a filesystem; each first made by the old, then by the new one.
+# An array, which the new program converts for the other one, also after a kill -9 of its server and a start, and, where FUSE is, a filesystem; each first made by the old, then by the new one.
 set -euo pipefail
 
 old=$(realpath "$1")
@@ -42,6 +42,12 @@ has() { # file with what was written last, from the start on
     cmp -n "$(stat -c %s "$1")" "$1" back
 }
 
+convert() { # the program that is to have the array
+    local to=2
+    [ "$1" != "$new" ] || to=3
+    "$new" array upgrade --to "$to" d?.img >/dev/null
+}
+
 array() { # the program that makes it, the other one
     rm -f d?.img
     truncate -s 64M d{0..5}.img
@@ -51,15 +57,26 @@ array() { # the program that makes it, the other one
     nbdcopy first "$uri"
     stop INT
     head -c 4M /dev/urandom >second
+    convert "$2"
     serve "$2"
     has first
     nbdcopy second "$uri"
     stop INT
+    convert "$1"
     serve "$1"
     has second
+    nbdcopy first "$uri"
     stop KILL
+    if convert "$2" 2>/dev/null; then
+        echo "an array that was not stopped cleanly was converted"
+        return 1
+    fi
+    serve "$1"
+    has first
+    stop INT
+    convert "$2"
     serve "$2"
-    has second
+    has first
     stop INT
     "$2" array check d?.img | grep -q 'nothing is wrong'
 }

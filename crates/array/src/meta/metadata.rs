@@ -21,7 +21,7 @@ use super::wishes::{WISHES_BYTES, Wishes};
 use crate::fields::{array_at, put, u32_at, u64_at};
 use crate::shape::{Layout, Spec};
 
-const MAGIC: [u8; 16] = *b"levelhead meta\0\0";
+pub(super) const MAGIC: [u8; 16] = *b"levelhead meta\0\0";
 
 /// The version of the layout below.
 const VERSION: u32 = 1;

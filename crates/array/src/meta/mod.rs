@@ -24,4 +24,5 @@ pub(crate) mod state;
 pub(crate) mod store;
 pub mod superblock;
 mod uuid;
+pub mod version2;
 pub(crate) mod wishes;

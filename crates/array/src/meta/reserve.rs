@@ -220,7 +220,7 @@ fn journal_of(places: &[Reserved]) -> Sectors {
 }
 
 /// The places before the data of a member.
-fn head() -> Vec<Reserved> {
+pub(super) fn head() -> Vec<Reserved> {
     let copy = |lba| reserved(Extent::new(lba, Sectors::new(1)), Use::Superblock);
     vec![copy(COPIES[0]), reserved(METADATA, Use::Metadata), copy(COPIES[1])]
 }

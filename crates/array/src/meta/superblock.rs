@@ -20,13 +20,13 @@ pub use super::own::Own;
 use super::reserve::{
     COPIES, JOURNAL_PIECE_MIN, METADATA, RESERVED_MAX, Reserved, Use, takes_codewords,
 };
-use super::shape::{Logs, NoShape, SHAPE_BYTES, Shape};
+use super::shape::{Logs, SHAPE_BYTES, Shape};
 pub use super::uuid::Uuid;
 use crate::fields::{array_at, put, u32_at, u64_at};
 use crate::shape::{DRIVE_SECTORS_MAX, Spec};
 
 /// The first bytes of every superblock.
-const MAGIC: [u8; 16] = *b"levelhead array\0";
+pub(super) const MAGIC: [u8; 16] = *b"levelhead array\0";
 
 /// The version of the layout below.
 const VERSION: u32 = 3;
@@ -155,10 +155,7 @@ impl Superblock {
         if code_version != CODE_VERSION {
             return Err(SuperblockError::CodeVersion { version: code_version });
         }
-        let shape = Shape::decode(array_at(bytes, at::SHAPE)).map_err(|no| match no {
-            NoShape::Spec(error) => SuperblockError::Spec(error),
-            NoShape::Field { name, value } => SuperblockError::Field { name, value },
-        })?;
+        let shape = Shape::decode(array_at(bytes, at::SHAPE))?;
         let Shape { spec, drive_size } = shape;
         let logs = match (features & JOURNAL_FEATURE != 0, features & INTENTS_FEATURE != 0) {
             (true, true) => Some(Logs::Parts),

@@ -13,12 +13,12 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use levelhead_app::{AppError, Stop};
 use levelhead_app_array::{
     Allowed, Assemble, Audience, Check, Create, Degraded, Detail, Drives, Events, Heard, Make,
-    Notice, OFFERS, Salvage, ScrubWhat, Serve, Service, Serving, Verb, Watch, ask, check, create,
-    events, kernel_help, list, salvage, serve, status, watch, would_serve,
+    Notice, OFFERS, Salvage, ScrubWhat, Serve, Service, Serving, Upgrade, Verb, Watch, ask, check,
+    create, events, kernel_help, list, salvage, serve, status, upgrade, watch, would_serve,
 };
 use levelhead_array::{HostOrder, Policy, Spec, VerifySettings, VerifyWrites};
 use levelhead_erasure::Kernel;
-use levelhead_host::{CreateOptions, FastFail, Io};
+use levelhead_host::{ArrayVersion, CreateOptions, FastFail, Io};
 use levelhead_metrics::Address;
 use levelhead_units::{Bytes, Nanos};
 
@@ -45,6 +45,8 @@ pub(crate) enum Options {
     Check(CheckArgs),
     /// Copy all readable data of a failed array to a file, and change nothing on its drives
     Salvage(SalvageArgs),
+    /// Convert an array of an earlier build to today's format, or back
+    Upgrade(UpgradeArgs),
     /// Serve an array over NBD until it is stopped
     Serve(Box<ServeArgs>),
     /// Show the state of a running array
@@ -209,6 +211,19 @@ pub(crate) struct SalvageArgs {
     /// Erasure-coding kernel, as for serve; by default the widest instruction set of this processor, unmeasured
     #[arg(long, env = "LEVELHEAD_KERNEL", hide_env_values = true, value_parser = KernelParser)]
     kernel: Option<Kernel>,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "The array must have been stopped cleanly and have all its members. No data is moved; an interrupted \
+    conversion is finished by the same command."
+)]
+pub(crate) struct UpgradeArgs {
+    #[command(flatten)]
+    drives: DrivesArgs,
+    /// Version of the superblock: 3, or 2 for builds before 28 November 2026
+    #[arg(long, value_name = "VERSION", default_value = "3", value_parser = values::array_version)]
+    to: ArrayVersion,
 }
 
 #[derive(Args)]
@@ -489,6 +504,9 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             let salvaged = salvage(&ask, progress::bars(output).as_ref())?;
             output.print(&salvaged)?;
             salvaged.trouble().map_or(Ok(()), |trouble| Err(AppError::trouble(trouble)))
+        }
+        Options::Upgrade(UpgradeArgs { drives, to }) => {
+            output.print(&upgrade(&Upgrade { drives: drives.drives(), to })?)
         }
         Options::Serve(args) => run_serve(*args, output),
         Options::Status(StatusArgs { array, watch: None, damaged: true, .. }) => {

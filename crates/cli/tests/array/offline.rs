@@ -7,7 +7,7 @@ use levelhead_block::Durability;
 use levelhead_units::Bytes;
 use serde_json::{Value, json};
 
-use crate::support::{ARRAY, Shelf, connect, levelhead, refs};
+use crate::support::{ARRAY, Shelf, connect, levelhead, read_all, refs};
 use crate::{DRIVE, keys};
 
 /// What `array list` says of a folder, however well its arrays are.
@@ -389,4 +389,35 @@ fn salvage_takes_what_is_there_names_what_is_lost_and_writes_to_no_drive() {
     // No file is written over.
     let again = salvage(&left, &file("lost"));
     assert!(again.refusal().contains("cannot write"), "{again:?}");
+}
+
+#[test]
+fn upgrade_goes_both_ways_and_refuses_an_array_that_is_served() {
+    let shelf = Shelf::new();
+    let drives = shelf.array(DRIVE);
+    write_something(&shelf, &drives);
+    let upgrade = |args: &[&str]| {
+        levelhead(&[&["array", "upgrade", "--json"], args, &refs(&drives)[..]].concat())
+    };
+    let before = shelf.content();
+    let value: Value = serde_json::from_str(&upgrade(&[]).good()).unwrap();
+    assert_eq!(keys(&value), ["array", "converted", "members", "uuid", "version"]);
+    let of = |value: &Value| (value["version"].clone(), value["converted"].clone());
+    assert_eq!(of(&value), (json!(3), json!(false)));
+    assert!(before == shelf.content(), "something has changed");
+    let value: Value = serde_json::from_str(&upgrade(&["--to", "2"]).good()).unwrap();
+    assert_eq!(of(&value), (json!(2), json!(true)));
+    let refused = levelhead(&[&["array", "assemble"], &refs(&drives)[..]].concat());
+    let sentence = refused.refusal();
+    assert!(
+        sentence.contains("of version 2, this program reads 3: run levelhead array upgrade"),
+        "{sentence}"
+    );
+    let scanned = levelhead(&["array", "upgrade", "--scan", folder(&shelf)]).good();
+    assert!(scanned.contains("converted to version 3: "), "{scanned}");
+    let serving = shelf.serve(&drives);
+    let refused = levelhead(&[&["array", "upgrade", "--to", "2"], &refs(&drives)[..]].concat());
+    assert!(refused.refusal().contains("is in use"), "{refused:?}");
+    assert!(read_all(&shelf.path("nbd.sock"))[..65_536].iter().all(|&byte| byte == 7));
+    serving.stop();
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use levelhead_units::SECTOR_SIZE;
 
 use super::{CODE_VERSION, VERSION};
+use crate::meta::shape::NoShape;
 use crate::shape::SpecError;
 
 /// Why a sector is no superblock.
@@ -69,6 +70,10 @@ impl fmt::Display for SuperblockError {
                 write!(f, "a superblock has {SECTOR_SIZE} bytes, got {bytes}")
             }
             Self::Absent => f.write_str("no superblock was found"),
+            Self::Version { version: 2 } => write!(
+                f,
+                "the superblock is of version 2, this program reads {VERSION}: run levelhead array upgrade on all members of its array"
+            ),
             Self::Version { version } => {
                 write!(f, "the superblock is of version {version}, this program reads {VERSION}")
             }
@@ -95,3 +100,12 @@ impl fmt::Display for SuperblockError {
 }
 
 impl std::error::Error for SuperblockError {}
+
+impl From<NoShape> for SuperblockError {
+    fn from(no: NoShape) -> Self {
+        match no {
+            NoShape::Spec(error) => Self::Spec(error),
+            NoShape::Field { name, value } => Self::Field { name, value },
+        }
+    }
+}

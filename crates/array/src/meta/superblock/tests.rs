@@ -160,7 +160,9 @@ fn impossible_fields_are_refused_in_one_sentence() {
         assert_eq!(sentence(at, value), format!("the superblock cannot have {expected}"));
     };
     check(at::MAGIC, b"L", "no superblock was found");
-    check(at::VERSION, &[2], "the superblock is of version 2, this program reads 3");
+    check(at::VERSION, &[4], "the superblock is of version 4, this program reads 3");
+    let upgrade = "the superblock is of version 2, this program reads 3: run levelhead array upgrade on all members of its array";
+    check(at::VERSION, &[2], upgrade);
     check(at::CODE_VERSION, &[9], "the array's codewords are of version 9, this program knows 1");
     check(
         shape_at::EXPANSION,
