@@ -22,6 +22,10 @@ pub(crate) const EXAMPLES: &[Example] = &[
         "levelhead array salvage /dev/sdb /dev/sdc --to rescued.img",
     ),
     (
+        "Bring superblocks back that a partition table has overwritten",
+        "levelhead array repair-superblock /dev/sdb /dev/sdc /dev/sdd",
+    ),
+    (
         "Convert an array of an earlier build, so that this one can serve it",
         "levelhead array upgrade /dev/sdb /dev/sdc /dev/sdd",
     ),

@@ -53,6 +53,7 @@ mod profiles;
 mod random;
 mod reader;
 mod refusals;
+mod repair;
 mod replacing;
 mod requests;
 mod retry_tables;
@@ -107,6 +108,7 @@ pub use offline::salvage::{Origin, SalvageError, SalvageOptions, Salvaged, salva
 pub use profiles::load_profile;
 pub use random::draw_identity;
 pub use reader::{ReadDone, Reader};
+pub use repair::{Repaired, RepairedMember, repair_superblocks};
 pub use replacing::Take;
 pub use requests::{Answered, Operation};
 pub use retry_tables::{load_retry_table, read_faults};

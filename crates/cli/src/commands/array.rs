@@ -14,7 +14,8 @@ use levelhead_app::{AppError, Stop};
 use levelhead_app_array::{
     Allowed, Assemble, Audience, Check, Create, Degraded, Detail, Drives, Events, Heard, Make,
     Notice, OFFERS, Salvage, ScrubWhat, Serve, Service, Serving, Upgrade, Verb, Watch, ask, check,
-    create, events, kernel_help, list, salvage, serve, status, upgrade, watch, would_serve,
+    create, events, kernel_help, list, repair_superblocks, salvage, serve, status, upgrade, watch,
+    would_serve,
 };
 use levelhead_array::{HostOrder, Policy, Spec, VerifySettings, VerifyWrites};
 use levelhead_erasure::Kernel;
@@ -45,6 +46,8 @@ pub(crate) enum Options {
     Check(CheckArgs),
     /// Copy all readable data of a failed array to a file, and change nothing on its drives
     Salvage(SalvageArgs),
+    /// Write copies of superblocks again that something else has overwritten, such as an empty partition table
+    RepairSuperblock(RepairArgs),
     /// Convert an array of an earlier build to today's format, or back
     Upgrade(UpgradeArgs),
     /// Serve an array over NBD until it is stopped
@@ -211,6 +214,17 @@ pub(crate) struct SalvageArgs {
     /// Erasure-coding kernel, as for serve; by default the widest instruction set of this processor, unmeasured
     #[arg(long, env = "LEVELHEAD_KERNEL", hide_env_values = true, value_parser = KernelParser)]
     kernel: Option<Kernel>,
+}
+
+#[derive(Args)]
+#[command(
+    after_help = "The array must not be served. One good copy on any member is enough, and the metadata of those without one. \
+    A start repairs single copies by itself."
+)]
+pub(crate) struct RepairArgs {
+    /// The array's members, in any order; those that are as they should be help to know the others
+    #[arg(required = true, value_name = "MEMBER")]
+    members: Vec<String>,
 }
 
 #[derive(Args)]
@@ -504,6 +518,9 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             let salvaged = salvage(&ask, progress::bars(output).as_ref())?;
             output.print(&salvaged)?;
             salvaged.trouble().map_or(Ok(()), |trouble| Err(AppError::trouble(trouble)))
+        }
+        Options::RepairSuperblock(RepairArgs { members }) => {
+            output.print(&repair_superblocks(&members)?)
         }
         Options::Upgrade(UpgradeArgs { drives, to }) => {
             output.print(&upgrade(&Upgrade { drives: drives.drives(), to })?)
