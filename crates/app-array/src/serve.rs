@@ -61,6 +61,8 @@ pub struct Serve {
     pub seed: u64,
     /// How long a drive may be silent before the array does without it.
     pub lost_after: Nanos,
+    /// Whether other machines can reach the drives although they look local.
+    pub shared: bool,
     /// How what was written is read back, if it is.
     pub verify: Option<VerifySettings>,
     /// Where its metrics are to be had, if anywhere.
@@ -196,6 +198,13 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
     let assembled = ask.drives.wait_and_assemble(&spares, ask.allowed, &|sentence| {
         tell(Priority::Warning, sentence);
     })?;
+    let assembled = if ask.shared { assembled.shared() } else { assembled };
+    if assembled.is_in_reach() && ask.lost_after < LOST_AFTER_MIN {
+        return Err(AppError::usage(format!(
+            "--lost-after {} is too short for drives that other machines can reach: at least {LOST_AFTER_MIN}",
+            ask.lost_after
+        )));
+    }
     let _only_one = socket_path::lock(assembled.uuid())?;
     if assembled.is_in_reach() && assembled.state() == State::Dirty {
         wait_for_others(&assembled, stop, &*tell)?;
@@ -304,23 +313,29 @@ fn wait_for_others(
     stop: &Stop,
     tell: &dyn Fn(Priority, &str),
 ) -> Result<(), AppError> {
-    let seconds = LATE.as_secs();
+    let seconds = TAKE_OVER.as_secs();
     let sentence = format!(
         "the array had an unclean shutdown, and other machines can reach its drives: waiting {seconds} s for \
          another server"
     );
     tell(Priority::Warning, &sentence);
-    let until = Instant::now() + LATE;
+    let (until, authors) = (Instant::now() + TAKE_OVER, assembled.authors());
     while Instant::now() < until {
         if stop.wait_until(until.min(Instant::now() + LOOK_EVERY)) {
             return Err(AppError::trouble("stopped before the array was started"));
         }
-        if let Some(sentence) = assembled.newly_written() {
+        if let Some(sentence) = assembled.newly_written(&authors) {
             return Err(AppError::usage(sentence));
         }
     }
     Ok(())
 }
+
+/// How long another server is waited for: longer than its connections wait before they write again.
+const TAKE_OVER: Duration = LATE.saturating_add(Duration::from_secs(10));
+
+/// Less, and the first write would be given up before a lease of another server is over.
+const LOST_AFTER_MIN: Nanos = Nanos::from_secs(2);
 
 /// How often the drives are looked at while another server is waited for.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -459,6 +459,9 @@ impl Array {
         self.core.drives.note_standstill(now);
         // Its time has not gone on, that of other machines has (N4 of the fence).
         self.core.lease_end = self.core.lease_end.map(|_| now);
+        if let Some(store) = &mut self.store {
+            store.handle_standstill();
+        }
         self.set_timers(now);
     }
 

@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::Path;
 
 use levelhead_array::assembly::{Assembly, Copy, Found, Refusal, Word};
-use levelhead_array::metadata::{Forced, State};
+use levelhead_array::metadata::{Author, Forced, State};
 use levelhead_array::superblock::Uuid;
 use levelhead_array::{Area, Layout, NewMember, Recorded, Spec};
 use levelhead_units::{Bytes, DriveIdx, DriveSet, Sectors};
@@ -35,7 +35,12 @@ pub struct Assembled {
     pub(crate) returning: Vec<Back>,
     left_out: Vec<LeftOut>,
     spares: Spares,
+    is_shared: bool,
 }
+
+/// Who has written the metadata of an array's drives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Authors(Vec<Option<[Option<Author>; 2]>>);
 
 /// Drives that were named as spares and are not drives of the array.
 #[derive(Debug, Default)]
@@ -195,28 +200,38 @@ impl Assembled {
         short.map(tell).collect()
     }
 
-    /// Whether another machine can reach so many of its drives that it could serve the array as well.
-    pub fn is_in_reach(&self) -> bool {
-        let here = self
-            .seats
-            .iter()
-            .enumerate()
-            .filter(|(_, seat)| seat.as_ref().is_none_or(|seat| !seat.opened.is_in_reach()));
-        let here: DriveSet = here.map(|(at, _)| DriveIdx::from_usize(at)).collect();
-        self.spec().survives(here)
+    /// The same where other machines can reach all of its drives, whatever they look like from here.
+    pub fn shared(self) -> Self {
+        Self { is_shared: true, ..self }
     }
 
-    /// The first drive whose metadata was written by another server since it was found, as a sentence.
-    pub fn newly_written(&self) -> Option<String> {
+    /// Whether another machine can reach so many of its drives that it could serve the array as well.
+    pub fn is_in_reach(&self) -> bool {
+        let is_here =
+            |seat: &Option<Seat>| seat.as_ref().is_none_or(|seat| !seat.opened.is_in_reach());
+        let here = self.seats.iter().enumerate().filter(|(_, seat)| is_here(seat));
+        let here: DriveSet = here.map(|(at, _)| DriveIdx::from_usize(at)).collect();
+        self.is_shared || self.spec().survives(here)
+    }
+
+    /// Who has written the metadata of its drives.
+    pub fn authors(&self) -> Authors {
         let seats = self.seats.iter().zip(&self.assembly.places);
-        let strange = seats.filter_map(|(seat, place)| {
+        let authors = seats.map(|(seat, place)| {
             let (seat, place) = (seat.as_ref()?, place.as_ref()?);
-            let authors = labels::authors(&seat.opened, &place.own);
-            let newest = authors.iter().flatten().map(|author| author.generation).max();
-            let found = place.held.map(|held| held.generation);
-            (newest > found).then_some(&seat.member)
+            Some(labels::authors(&seat.opened, &place.own))
         });
-        let member = strange.into_iter().next()?;
+        Authors(authors.collect())
+    }
+
+    /// The first drive that another server has written to since these were its authors, in a sentence.
+    pub fn newly_written(&self, before: &Authors) -> Option<String> {
+        let now = self.authors();
+        let pairs = self.seats.iter().zip(before.0.iter().zip(&now.0));
+        let strange = |(seat, (before, now)): (&Option<Seat>, _)| {
+            (before != now).then(|| seat.as_ref().map(|seat| seat.member.clone()))?
+        };
+        let member = pairs.filter_map(strange).next()?;
         Some(format!("another server is using the array: it has written to {member} just now"))
     }
 
@@ -439,7 +454,8 @@ fn seat(
         Back { new: NewMember { uuid, own: back.own.clone(), held: back.held }, seat }
     });
     let returning = back.collect();
-    Assembled { assembly, seats, returning, left_out, spares: Spares::default() }
+    let (spares, is_shared) = (Spares::default(), false);
+    Assembled { assembly, seats, returning, left_out, spares, is_shared }
 }
 
 impl Assembled {

@@ -9,6 +9,7 @@ use std::time::{self, Duration};
 
 use levelhead_array::ServerClock;
 use levelhead_units::{Instant, Nanos};
+use rustix::time::{ClockId, clock_gettime};
 
 /// Lets this thread wake up from its waits as soon as they are over. Without it the kernel takes up to 50 microseconds more
 /// (`PR_SET_TIMERSLACK` in prctl(2)), which is as much as a tenth of the shortest seek of an emulated drive.
@@ -44,6 +45,9 @@ pub(crate) fn stay_awake_until(due: time::Instant) {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock(time::Instant);
 
+/// Less is no sleep: the two clocks are read one after the other.
+const SLEEP_MIN: Duration = Duration::from_millis(50);
+
 /// The longest that an engine with commands under way waits at a time, so that a standstill cannot hide in a wait.
 const WAIT_MAX: Nanos = Nanos::from_millis(100);
 
@@ -52,6 +56,8 @@ const WAIT_MAX: Nanos = Nanos::from_millis(100);
 pub(crate) struct ServerTime {
     machine: Clock,
     clock: Cell<ServerClock>,
+    /// How long the machine has slept so far.
+    asleep: Cell<Duration>,
     stamps: Stamps,
 }
 
@@ -66,7 +72,7 @@ pub(crate) struct Stamps {
 impl ServerTime {
     pub(crate) fn new(machine: Clock) -> Self {
         let stamps = Stamps { machine, stopped: Arc::default() };
-        Self { machine, clock: Cell::default(), stamps }
+        Self { machine, clock: Cell::default(), asleep: Cell::new(time_asleep()), stamps }
     }
 
     pub(crate) fn stamps(&self) -> Stamps {
@@ -86,9 +92,12 @@ impl ServerTime {
         wait
     }
 
-    /// Whether the engine did not run for a while since the last call.
+    /// Whether the engine did not run for a while since the last call, or the machine slept.
     pub(crate) fn take_standstill(&self) -> bool {
-        self.change(ServerClock::take_standstill)
+        let asleep = time_asleep();
+        let has_slept = asleep > self.asleep.get() + SLEEP_MIN;
+        self.asleep.set(asleep);
+        self.change(ServerClock::take_standstill) || has_slept
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut ServerClock) -> T) -> T {
@@ -98,6 +107,15 @@ impl ServerTime {
         self.stamps.stopped.store(clock.stopped().get(), Ordering::Relaxed);
         result
     }
+}
+
+/// How long the machine has slept since it was booted, which its monotonic clock does not count.
+fn time_asleep() -> Duration {
+    let [with, without] = [ClockId::Boottime, ClockId::Monotonic].map(|clock| {
+        let time = clock_gettime(clock);
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    });
+    with.saturating_sub(without)
 }
 
 impl Stamps {

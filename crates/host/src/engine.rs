@@ -245,6 +245,7 @@ impl Engine {
                 return;
             }
             let Some(ended) = self.parts.own.next_ended() else { break };
+            self.tell_standstill();
             self.handle_ended(ended);
         }
         for _ in 0..AT_ONCE_MAX {
@@ -252,6 +253,7 @@ impl Engine {
                 return;
             }
             let Some(ended) = self.parts.own.carry_out_next() else { return };
+            self.tell_standstill();
             self.handle_ended(ended);
         }
     }
@@ -261,6 +263,7 @@ impl Engine {
     }
 
     fn handle(&mut self, input: Input) {
+        self.tell_standstill();
         match input {
             Input::Request(request, pending) if self.stopping.is_empty() => {
                 self.waiting.push_back((request, pending));

@@ -60,8 +60,8 @@ pub(crate) fn authors(medium: &Opened, own: &Own) -> [Option<Author>; 2] {
 pub const COMPARED: [u64; 3] = [0, 1, 128];
 
 /// Whether the drive that has the [compared](COMPARED) sectors `now` may be the one that had those `before`: the same member,
-/// no copy of it that is older, and one to which no other server has written since. One that was no member may be any. Other programs hand in what answers at a place; whether
-/// it is still the same is said here.
+/// no copy of it that is older, and one to which no other server has written since. One that was no member may be any. Other
+/// programs hand in what answers at a place; whether it is still the same is said here.
 pub fn is_same_drive(before: &[&[u8]], now: &[&[u8]]) -> bool {
     let said = |sectors: &[&[u8]]| {
         let (first, slots) = sectors.split_first()?;

@@ -79,7 +79,7 @@ pub mod words;
 
 pub use arithmetic::{MEASURING_MAX, arithmetic};
 pub use assemble::{
-    Assembled, Recovery, array_of, array_of_member, assemble, assemble_with_spares,
+    Assembled, Authors, Recovery, array_of, array_of_member, assemble, assemble_with_spares,
 };
 pub use backend::Io;
 pub use create::{

@@ -15,7 +15,7 @@ use rustix::fs::{Mode, chmod, fchmod};
 use rustix::io::Errno;
 use rustix::net::sockopt::{
     Timeout, set_socket_keepalive, set_socket_send_buffer_size, set_socket_timeout,
-    set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl,
+    set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl, set_tcp_user_timeout,
 };
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind,
@@ -33,6 +33,10 @@ const SEND_ROOM: usize = 2 << 20;
 /// After this time without a packet from the other machine it is asked whether it is still there.
 const QUIET_MAX: Duration = Duration::from_secs(15);
 
+/// How long a server may leave what was sent without an acknowledgement: then the connection is lost, and so is what the system still
+/// has of it, also of a client that has ended.
+const UNSENT_MAX: Duration = Duration::from_secs(15);
+
 /// How often, and with which pauses.
 const PROBES: u32 = 3;
 const PROBE_PAUSE: Duration = Duration::from_secs(5);
@@ -49,7 +53,11 @@ impl Socket {
     pub(crate) fn connect(endpoint: &Endpoint, limit: Duration) -> io::Result<Self> {
         match endpoint {
             Endpoint::Unix(path) => connect_unix(path, limit).map(Self::Unix),
-            Endpoint::Tcp(addr) => TcpStream::connect_timeout(addr, limit).and_then(Self::from_tcp),
+            Endpoint::Tcp(addr) => {
+                let stream = TcpStream::connect_timeout(addr, limit)?;
+                set_tcp_user_timeout(&stream, UNSENT_MAX.as_millis() as u32)?;
+                Self::from_tcp(stream)
+            }
         }
     }
 

@@ -49,7 +49,7 @@ impl Journal {
             return !core.hindering.is_empty() && core.hindering.and(core.counted()).is_empty();
         }
         let on = self.settled.or(core.uncounted()).or(core.counted().without(core.hindering));
-        !core.hindering.is_empty() && !self.spec.survives(on)
+        !core.hindering.is_empty() && self.spec.is_enough(on)
     }
 
     /// Intents that are not committed because the ring of a drive that hinders lacks them.

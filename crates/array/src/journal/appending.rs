@@ -43,7 +43,7 @@ impl Journal {
         let mut say_it = self.settled.or(core.uncounted());
         let enough = present.into_iter().find(|&drive| {
             say_it = say_it.with(drive);
-            !self.spec.survives(say_it)
+            self.spec.is_enough(say_it)
         });
         enough.map_or(0, ring)
     }
@@ -193,13 +193,13 @@ impl Journal {
         let uncounted = self.settled.or(core.uncounted());
         let mut say_it = saying.fold(uncounted, DriveSet::with);
         for drive in present {
-            let is_needed = self.spec.survives(say_it) && !of(self, drive);
+            let is_needed = !self.spec.is_enough(say_it) && !of(self, drive);
             if is_needed && self.rings[drive.as_usize()].is_idle() {
                 self.rings[drive.as_usize()].enter_mark(core.arm(drive));
                 say_it = say_it.with(drive);
             }
         }
-        !self.spec.survives(say_it)
+        self.spec.is_enough(say_it)
     }
 }
 

@@ -226,7 +226,7 @@ impl Journal {
         let mut holders = self.settled.or(core.uncounted());
         let mut entries = Vec::new();
         for drive in present {
-            if !self.spec.survives(holders) {
+            if self.spec.is_enough(holders) {
                 break;
             }
             let (ring, sectors) = (&self.rings[drive.as_usize()], Sectors::new(1));

@@ -175,13 +175,13 @@ impl Journal {
             let mut rings = Vec::new();
             // Its own ring is none of the others, also when it hinders no more.
             for &ring in others.iter().filter(|&&ring| ring != subject) {
-                if !self.spec.survives(on) {
+                if self.spec.is_enough(on) {
                     break;
                 }
                 rings.push(Copied { ring, subject });
                 on = on.with(ring);
             }
-            if !self.spec.survives(on) {
+            if self.spec.is_enough(on) {
                 if !self.rules.keep(Rule::Hints) && rings.len() > 1 {
                     rings.pop();
                 }
@@ -204,7 +204,7 @@ impl Journal {
             let mut on: DriveSet = self.settled.or(core.uncounted()).with(subject);
             let at = present.iter().position(|&drive| drive == subject).unwrap_or(0);
             for turn in 1..present.len() {
-                if !self.spec.survives(on) {
+                if self.spec.is_enough(on) {
                     break;
                 }
                 let ring = present[(at + turn) % present.len()];

@@ -365,7 +365,7 @@ pub fn assemble(found: &[Found]) -> Result<Assembly, Refusal> {
         return Err(Refusal::TooFew { spec, absent: lacking });
     }
     let unreadable = unreadable(found, &places);
-    let may_lack_more = !unreadable.is_empty() && !spec.survives(lacking.or(unreadable));
+    let may_lack_more = !unreadable.is_empty() && spec.is_enough(lacking.or(unreadable));
     for Placed { found, own, .. } in &back {
         // A ring begins empty under a new seating: nothing that it has missed matters.
         let has_data = data_drives.contains(own.drive);

@@ -141,7 +141,7 @@ impl Metadata {
 
     /// Whether some drive with a copy of this is left, whatever loss the layout survives.
     pub fn is_on_enough(&self, copies: DriveSet) -> bool {
-        !self.spec.survives(not_present(&self.members).or(copies))
+        self.spec.is_enough(not_present(&self.members).or(copies))
     }
 
     /// How many sectors it takes: at most a slot.

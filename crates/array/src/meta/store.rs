@@ -48,7 +48,7 @@ use std::sync::Arc;
 use levelhead_block::{BufId, Command, Durability, Place, Segment, ZeroTail};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
-use super::fence::{self, Fence, Seen};
+use super::fence::{self, Fence, Seen, Target};
 use super::membership::{Generation, Membership, Why, not_present};
 use super::metadata::{Author, Forced, Inscription, Kept, LEAD_MAX, Metadata, RUN, State};
 use super::own::{Held, NewMember, Own};
@@ -85,6 +85,8 @@ pub(crate) struct Store {
     gives: bool,
     phase: Phase,
     fence: Fence,
+    /// Which drive alone is given what opens the array, where other servers may do the same (N1 of the fence).
+    alone: Option<Alone>,
     /// Whether what operators have said is to be written although the array is not open (G9).
     are_wishes_due: bool,
     synced: Synced,
@@ -92,6 +94,8 @@ pub(crate) struct Store {
     is_recorded: bool,
     /// When a change is written that nothing waits for.
     later_at: Option<Instant>,
+    /// When data may be written at the earliest, once that is all that it waits for (N5 of the fence).
+    opens_at: Option<Instant>,
     /// When something was begun last, and how much clients had written then.
     refreshed: Refreshed,
 }
@@ -100,6 +104,14 @@ pub(crate) struct Store {
 struct Refreshed {
     at: Instant,
     writes: u64,
+}
+
+/// A drive that is given some generations before all others.
+#[derive(Clone, Copy, Debug)]
+struct Alone {
+    drive: DriveIdx,
+    /// How many more.
+    left: u8,
 }
 
 /// What one drive has.
@@ -226,10 +238,12 @@ impl Store {
             gives: !is_recorded, // G10
             phase: Phase::Shut,
             fence,
+            alone: None,
             are_wishes_due: false,
             synced: Synced::NotNow,
             is_recorded,
             later_at: None,
+            opens_at: None,
             refreshed: Refreshed { at: Instant::ZERO, writes: 0 },
         }
     }
@@ -477,27 +491,35 @@ impl Store {
         self.fence.take_wanted()
     }
 
-    /// A slot of a drive was looked at, which this has written, if it can be read.
-    pub(crate) fn handle_look(
-        &mut self,
-        drive: DriveIdx,
-        slot: usize,
-        author: Option<Author>,
-    ) -> Seen {
+    /// A slot that is to be looked at now.
+    pub(crate) fn target(&self, drive: DriveIdx, slot: usize) -> Target {
         let holder = &self.holders[drive.as_usize()];
         let has = if slot == holder.next { Generation::NONE } else { holder.has };
+        self.fence.target(drive, slot, has)
+    }
+
+    /// The server stood still: what it has seen of others may be old.
+    pub(crate) fn handle_standstill(&mut self) {
+        self.fence.forget_round();
+    }
+
+    /// A slot was looked at, which this has written, if it can be read. Returns what that shows, and whether the slot is to be
+    /// looked at again.
+    pub(crate) fn handle_look(&mut self, target: Target, author: Option<Author>) -> (Seen, bool) {
         // What is left of another member is nobody's.
-        let member = self.content.members[drive.as_usize()].id.uuid;
-        let seen = self.fence.judge(author.filter(|author| author.holder == member), has);
-        if seen == Seen::Nothing {
-            self.fence.note_looked(drive, slot);
-        }
-        seen
+        let member = self.content.members[target.drive.as_usize()].id.uuid;
+        let author = author.filter(|author| author.holder == member);
+        let seen = self.fence.judge(author, target.has);
+        let is_wanted_again = match seen {
+            Seen::Own | Seen::Nothing => self.fence.note_looked(target, seen),
+            Seen::AnotherServer | Seen::Earlier => false,
+        };
+        (seen, is_wanted_again)
     }
 
     /// When something is written that nothing waits for.
     pub(crate) fn due_at(&self) -> Option<Instant> {
-        self.later_at
+        [self.later_at, self.opens_at].into_iter().flatten().min()
     }
 
     /// Moves on as the facts demand. `silent` drives are not waited for.
@@ -524,9 +546,14 @@ impl Store {
     fn keep_lease(&mut self, core: &mut Core, now: Instant, silent: DriveSet) {
         let Some(end) = core.lease_end else { return };
         let is_opening = self.phase == Phase::Opening(0) || self.are_wishes_due;
-        if !is_opening && let Some(begun) = self.fence.take_over(silent) {
+        let spec = *core.layout.spec();
+        let begun = if is_opening { None } else { self.fence.take_enough(&spec, silent) };
+        if let Some(begun) = begun {
             core.lease_end = Some(Fence::lease_end(begun));
-        } else if Fence::is_old(now, end) && !self.fence.is_asked() && !core.is_quiet() {
+        } else if Fence::is_old(now, end)
+            && !self.fence.is_asked()
+            && (!core.is_quiet() || !self.have_newest(self.meant(core)))
+        {
             self.fence.ask(now, core.drives.reachable());
         }
     }
@@ -567,7 +594,7 @@ impl Store {
         let copies = self.holders.iter().enumerate().filter(has_it);
         let copies: DriveSet = copies.map(|(at, _)| DriveIdx::from_usize(at)).collect();
         let away = seats_where(&begun.seats, |seat| seat.membership != Membership::Present);
-        !core.layout.spec().survives(away.or(copies))
+        core.layout.spec().is_enough(away.or(copies))
     }
 
     /// Begins the next generation, or goes into the next phase; returns whether it did.
@@ -596,19 +623,29 @@ impl Store {
             Phase::Opening(0) => {
                 let has_looked = self.has_looked(core, now, silent);
                 if has_looked {
+                    let first = core.lease_end.and(reachable.without(silent).iter().next());
+                    self.alone = first.map(|drive| Alone { drive, left: 1 });
                     self.begin(core, now, State::Dirty);
                     self.phase = Phase::Opening(1);
                 }
                 has_looked
             }
+            Phase::Opening(_) if self.alone.is_some() => self.go_on_alone(core, now, silent),
             Phase::Opening(1) if is_settled => {
                 self.begin(core, now, State::Dirty);
                 self.phase = Phase::Opening(2);
                 true
             }
             Phase::Opening(2) if are_committed && self.have_newest(reachable.without(silent)) => {
-                self.phase = Phase::Open; // G1
-                true
+                let at = match core.lease_end {
+                    None => now,
+                    Some(_) => *self.opens_at.get_or_insert(Fence::last_lease_end(now)),
+                };
+                let is_open = at <= now;
+                if is_open {
+                    (self.phase, self.opens_at) = (Phase::Open, None); // G1
+                }
+                is_open
             }
             Phase::Flushing(ref flush) if flush.pending.is_empty() && are_committed => {
                 self.phase = Phase::Closing(1);
@@ -633,6 +670,22 @@ impl Store {
             }
             Phase::Opening(_) | Phase::Open | Phase::Flushing(_) | Phase::Closing(_) => false,
         }
+    }
+
+    /// Gives the drive that is alone its next generation, or goes on to the others. Returns whether it did.
+    fn go_on_alone(&mut self, core: &mut Core, now: Instant, silent: DriveSet) -> bool {
+        let Some(Alone { drive, left }) = self.alone else { return false };
+        let is_there = core.drives.reachable().without(silent).contains(drive);
+        let holder = &self.holders[drive.as_usize()];
+        let has_it = holder.has >= self.content.generation;
+        if is_there && !has_it && holder.unstored < self.content.generation {
+            return false;
+        }
+        self.alone = (has_it && left > 0).then(|| Alone { drive, left: left - 1 });
+        if self.alone.is_some() {
+            self.begin(core, now, State::Dirty);
+        }
+        true
     }
 
     /// Whether one more generation may be begun: some drive would get it at once, and no drive is too far ahead of what is
@@ -742,8 +795,10 @@ impl Store {
         let meant = self.meant(core);
         let away = not_present(&self.content.members);
         let others = meant.without(silent);
-        let is_needed = self.phase.is_last() || core.layout.spec().survives(away.or(others));
+        let is_needed = self.phase.is_last() || !core.layout.spec().is_enough(away.or(others));
         let given = if is_needed { meant } else { others };
+        let given = self.alone.map_or(given, |alone| DriveSet::EMPTY.with(alone.drive));
+        let given = if core.is_held(now) { DriveSet::EMPTY } else { given };
         for drive in given.iter() {
             let holder = &self.holders[drive.as_usize()];
             let is_behind = holder.has.max(holder.unstored) < self.content.generation;

@@ -287,6 +287,12 @@ impl Spec {
         lost.len() as usize <= self.redundant() || self.groups().all(is_survived)
     }
 
+    /// Whether one of these drives is left after every loss that the layout survives: what all of them have is had by every
+    /// start. Drives that do not count are to be among them, as the lost ones.
+    pub fn is_enough(&self, drives: DriveSet) -> bool {
+        !self.survives(drives)
+    }
+
     /// The drives that share a stripe with this one.
     pub fn fellows(&self, drive: DriveIdx) -> DriveSet {
         let shares = self.groups().filter(|group| group.contains(drive));

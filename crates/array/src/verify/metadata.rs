@@ -29,7 +29,7 @@ use crate::core::{Core, Enqueue, OpId, Purpose, Sub};
 use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::event::ArrayEvent;
-use crate::meta::fence::Seen;
+use crate::meta::fence::{Seen, Target};
 use crate::meta::membership::Why;
 use crate::meta::metadata::Author;
 use crate::meta::store::{Store, Stored};
@@ -55,12 +55,26 @@ pub(crate) struct RecordChecks {
 /// A look at who has written a slot (`meta/fence.rs`).
 #[derive(Clone, Copy, Debug)]
 struct Look {
-    drive: DriveIdx,
-    slot: usize,
+    target: Target,
     /// How many sectors of it are read.
     sectors: Sectors,
-    /// The record that counts if nothing is strange.
-    then: Option<Ended>,
+    then: Then,
+}
+
+/// What comes after a look that shows nothing of another server.
+#[derive(Clone, Copy, Debug)]
+enum Then {
+    Nothing,
+    /// A record counts.
+    Tell(Ended),
+    /// A record that is not there is written again.
+    Rewrite(RecordCheck),
+}
+
+impl Look {
+    fn at(target: Target) -> Self {
+        Self { target, sectors: Sectors::new(1), then: Then::Nothing }
+    }
 }
 
 /// A record that is being read back.
@@ -81,12 +95,6 @@ struct Comparing {
     /// Nothing once the drive is lost.
     check: Option<RecordCheck>,
     read: BufId,
-}
-
-impl Look {
-    fn at(drive: DriveIdx, slot: usize) -> Self {
-        Self { drive, slot, sectors: Sectors::new(1), then: None }
-    }
 }
 
 impl RecordChecks {
@@ -178,16 +186,26 @@ impl Array {
         };
         self.core.release(read);
         let Some(check) = check else { return };
-        if same.iter().all(|&is_same| is_same) {
-            self.core.release(check.buf);
-            let store = self.store.as_ref().expect("it has asked for this");
-            let (drive, then) = (check.drive, check.ended(Stored::Yes));
-            match store.slot_beside(drive, check.extent.lba) {
-                Some(slot) => self.look(now, Look { then: Some(then), ..Look::at(drive, slot) }),
-                None => self.tell_store(then),
+        let is_same = same.iter().all(|&is_same| is_same);
+        let store = self.store.as_ref().expect("it has asked for this");
+        let beside = store.slot_beside(check.drive, check.extent.lba);
+        // Another server has written its own into the slot itself, or beside it.
+        let look = |slot, then| Look { then, ..Look::at(store.target(check.drive, slot)) };
+        match (is_same, beside) {
+            (true, Some(slot)) => {
+                let look = look(slot, Then::Tell(check.ended(Stored::Yes)));
+                self.core.release(check.buf);
+                self.look(now, look);
             }
-        } else {
-            self.write_record_again(now, check);
+            (true, None) => {
+                self.core.release(check.buf);
+                self.tell_store(check.ended(Stored::Yes));
+            }
+            (false, Some(slot)) => {
+                let look = look(1 - slot, Then::Rewrite(check));
+                self.look(now, look);
+            }
+            (false, None) => self.write_record_again(now, check),
         }
     }
 
@@ -202,20 +220,35 @@ impl Array {
         self.ask_for_record(now, RecordCheck { again: check.again + 1, ..check }, command, place);
     }
 
-    /// Looks at both slots of these drives.
+    /// Looks at both slots of these drives, where that is not being done already.
     pub(crate) fn look_at(&mut self, now: Instant, drives: DriveSet) {
-        for drive in drives.iter() {
-            [0, 1].into_iter().for_each(|slot| self.look(now, Look::at(drive, slot)));
+        for (drive, slot) in drives.iter().flat_map(|drive| [(drive, 0), (drive, 1)]) {
+            let RecordChecks { looks, looked, .. } = &self.record_checks;
+            let mut open = looks.values().chain(looked.values().flatten());
+            let is_open = open.any(|look| {
+                let is_plain = matches!(look.then, Then::Nothing);
+                is_plain && (look.target.drive, look.target.slot) == (drive, slot)
+            });
+            if !is_open {
+                self.look_at_slot(now, drive, slot);
+            }
         }
     }
 
+    fn look_at_slot(&mut self, now: Instant, drive: DriveIdx, slot: usize) {
+        let store = self.store.as_ref().expect("it has asked for this");
+        let look = Look::at(store.target(drive, slot));
+        self.look(now, look);
+    }
+
     fn look(&mut self, now: Instant, look: Look) {
-        let own = self.store.as_ref().and_then(|store| store.own(look.drive));
-        let slot = own.expect("a drive that is there said something of itself").slots()[look.slot];
+        let Target { drive, slot, .. } = look.target;
+        let own = self.store.as_ref().and_then(|store| store.own(drive));
+        let slot = own.expect("a drive that is there said something of itself").slots()[slot];
         let extent = Extent::new(slot.lba, look.sectors);
         let place = Place { buf: self.core.name_buf(), sector: 0 };
         let command = Command::Read { extent, effort: Effort::Medium };
-        let sub = self.core.enqueue(now, of_metadata(&self.core, look.drive, command, place));
+        let sub = self.core.enqueue(now, of_metadata(&self.core, drive, command, place));
         self.record_checks.looks.insert(sub, look);
     }
 
@@ -241,32 +274,55 @@ impl Array {
     }
 
     fn end_look(&mut self, now: Instant, look: Look, author: Option<Author>) {
-        let Look { drive, slot, sectors, then } = look;
+        let Look { target, sectors, then } = look;
+        let drive = target.drive;
         let store = self.store.as_mut().expect("it has asked for this");
-        match store.handle_look(drive, slot, author) {
-            Seen::Nothing => then.into_iter().for_each(|ended| self.tell_store(ended)),
-            Seen::AnotherServer => match author {
-                // Its write may have been cut off, and be nothing.
-                Some(author) if sectors < author.sectors => {
-                    self.look(now, Look { sectors: author.sectors, ..look });
-                }
-                Some(_) | None => self.fence(now),
-            },
-            Seen::Earlier => {
-                self.tell(ArrayEvent::WentBack { drive });
-                self.lose(now, drive, Why::Failed);
+        let (seen, is_wanted_again) = store.handle_look(target, author);
+        match (seen, author) {
+            // Its write may have been cut off, and be nothing.
+            (Seen::AnotherServer, Some(author)) if sectors < author.sectors => {
+                return self.look(now, Look { sectors: author.sectors, ..look });
             }
+            (Seen::AnotherServer, _) => {
+                self.let_go(look);
+                return self.fence(now);
+            }
+            (Seen::Earlier, _) => {
+                self.let_go(look);
+                self.tell(ArrayEvent::WentBack { drive });
+                return self.lose(now, drive, Why::Failed);
+            }
+            (Seen::Own | Seen::Nothing, _) => {}
+        }
+        match then {
+            Then::Nothing if is_wanted_again => self.look_at_slot(now, drive, target.slot),
+            Then::Nothing => {}
+            Then::Tell(ended) => self.tell_store(ended),
+            Then::Rewrite(check) => self.write_record_again(now, check),
+        }
+    }
+
+    /// A look has no consequences any more.
+    fn let_go(&mut self, look: Look) {
+        if let Then::Rewrite(check) = look.then {
+            self.core.release(check.buf);
         }
     }
 
     /// Another server has the array: gives up all drives.
     fn fence(&mut self, now: Instant) {
-        // Not even what was on its way.
+        // Not even what was on its way goes there.
+        let sent = self.core.actions.iter().filter_map(|action| match action {
+            Action::Submit(submit) => Some(submit.sub),
+            _ => None,
+        });
+        let sent: Vec<SubId> = sent.collect();
         self.core.actions.retain(|action| !matches!(action, Action::Submit(_)));
         self.tell(ArrayEvent::Fenced);
         for drive in DriveSet::first(self.core.layout.spec().members() as u8).iter() {
             self.lose(now, drive, Why::Failed);
         }
+        sent.into_iter().for_each(|sub| self.handle_done(now, sub, &Outcome::Gone));
     }
 
     /// A record is not stored, however often it is written. A drive that is needed is kept, and does not count among those that
@@ -317,11 +373,15 @@ impl Array {
         // What is being compared is not the affair of a drive that comes into its place.
         let compared =
             checks.comparing.values_mut().filter_map(|known| known.check.take_if(|c| is_meant(c)));
-        let gone: Vec<RecordCheck> = inside.chain(compared).collect();
-        checks.looks.retain(|_, look| look.drive != drive);
-        for look in checks.looked.values_mut() {
-            look.take_if(|look| look.drive == drive);
-        }
+        let is_look = |look: &Look| look.target.drive == drive;
+        let looks = checks.looks.extract_if(.., |_, look| is_look(look)).map(|(_, look)| look);
+        let looked =
+            checks.looked.values_mut().filter_map(|look| look.take_if(|look| is_look(look)));
+        let rewritten = looks.chain(looked).filter_map(|look| match look.then {
+            Then::Rewrite(check) => Some(check),
+            Then::Nothing | Then::Tell(_) => None,
+        });
+        let gone: Vec<RecordCheck> = inside.chain(compared).chain(rewritten).collect();
         gone.into_iter().for_each(|check| self.core.release(check.buf));
     }
 }

@@ -272,6 +272,9 @@ pub(crate) struct ServeArgs {
     /// Only while writes wait for the drive and the layout survives its failure.
     #[arg(long, default_value = "60s", value_parser = values::patience)]
     lost_after: Nanos,
+    /// Other machines can reach the drives (iSCSI, SAS with two ports, a cluster file system): keep to a lease, as over NBD exports
+    #[arg(long)]
+    shared: bool,
     /// Read back what was written, and repair it: off, raw (at once) or idle[:CACHE] (when the drive is idle)
     ///
     /// With idle, CACHE is the memory for written data; writes beyond it are verified by their checksums.
@@ -607,6 +610,7 @@ fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
         kernel: args.kernel,
         seed: args.seed,
         lost_after: args.lost_after,
+        shared: args.shared,
         verify: args
             .verify_writes
             .0

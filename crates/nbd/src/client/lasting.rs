@@ -22,8 +22,8 @@
 //!   still write.
 //! - V5. The next connection begins when every command of the last one has ended, so that nothing is written again
 //!   while something newer is on its way.
-//! - V6. If a write was under way on a connection that was lost, the next one begins [`LATE`] after that: a server that
-//!   still runs, or a proxy between, may carry the write out until then.
+//! - V6. If a write was under way on a connection that was lost, the next one is used [`LATE`] after it was made: the server, which
+//!   answers again, or a proxy between may carry the write out until then.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -47,8 +47,11 @@ const PAUSE_MIN: Duration = Duration::from_millis(100);
 /// The longest wait between two attempts.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// How long after the loss of a connection a write that was under way may still come to the medium.
+/// How long a server that answers may take to carry out what it still has of a connection that was lost.
 pub const LATE: Duration = Duration::from_secs(20);
+
+/// How often the drive is recognised again while what was not flushed is written again.
+const RECOGNISE_EVERY: Duration = Duration::from_secs(1);
 
 /// How long a server may take for one command before clients of this one are welcome again.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
@@ -96,11 +99,13 @@ struct State {
     inside: usize,
     unflushed: Unflushed,
     flushing: Flushing,
-    /// Until when writes of the last connections may still be carried out.
-    late_until: Option<Instant>,
+    /// Whether writes of the last connections may still be carried out.
+    is_late: bool,
     by: &'static [u64],
     /// The sectors that it is recognised by as they are there for sure, those that could be read.
     marks: BTreeMap<u64, Box<[u8]>>,
+    /// The same as they may be there, if what was not answered was carried out.
+    maybe: BTreeMap<u64, Box<[u8]>>,
 }
 
 enum Link {
@@ -164,9 +169,10 @@ impl LastingClient {
             inside: 0,
             unflushed: Unflushed::default(),
             flushing: Flushing::No,
-            late_until: None,
+            is_late: false,
             by: recognise.by,
             marks,
+            maybe: BTreeMap::new(),
         };
         let (state, changed) = (Mutex::new(state), Condvar::new());
         let shared = Arc::new(Shared { target, size, recognise, late, state, changed });
@@ -290,9 +296,12 @@ impl Shared {
         match note {
             Note::Write(promise) => {
                 state.unflushed.withdraw(promise);
-                state.late_until = Some(Instant::now() + self.late);
+                state.is_late = true;
             }
-            Note::Durable(..) => state.late_until = Some(Instant::now() + self.late),
+            Note::Durable(_, marks) => {
+                state.maybe.extend(marks.iter().cloned());
+                state.is_late = true;
+            }
             Note::Nothing | Note::Flush(_) => {}
         }
         let why = reply.reason.unwrap_or_else(|| "the connection was lost".to_owned());
@@ -392,9 +401,7 @@ impl Shared {
             let waits = |state: &mut State| is_away(state) && state.inside > 0;
             let state =
                 self.changed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner);
-            let late = state.late_until.map(|at| at.saturating_duration_since(Instant::now()));
-            let pause_now = pause.max(late.unwrap_or(Duration::ZERO)); // V6
-            let waited = self.changed.wait_timeout_while(state, pause_now, is_away);
+            let waited = self.changed.wait_timeout_while(state, pause, is_away);
             let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
             if !is_away(&mut state) {
                 return;
@@ -411,7 +418,8 @@ impl Shared {
             match result {
                 Ok(client) => {
                     state.connection += 1;
-                    state.late_until = None;
+                    state.is_late = false;
+                    state.maybe.clear();
                     state.link = Link::Up(Arc::new(client));
                 }
                 Err(Failure::Later(why)) => state.link = Link::Away(why),
@@ -430,24 +438,23 @@ impl Shared {
         if client.is_read_only() {
             return Err(Failure::Later(format!("{uri}: the export is read-only")));
         }
-        let Recognise { by, is_same } = self.recognise;
-        let read = |&sector: &u64| read_sector(&client, sector);
-        let now = by.iter().map(read).collect::<Result<Vec<Buf>, Failure>>()?;
-        let now: Vec<&[u8]> = now.iter().map(Buf::as_slice).collect();
-        let marks = self.lock().marks.clone();
-        let mark = |sector: &u64| marks.get(sector).map_or(&[][..], |bytes| bytes);
-        let before: Vec<&[u8]> = by.iter().map(mark).collect();
-        if !is_same(&before, &now) {
-            return Err(Failure::Never(format!("another drive answers at {uri} now")));
-        }
+        self.wait_for_late_writes()?;
+        self.recognise(&client)?;
         let (runs, mark) = {
             let state = self.lock();
             (state.unflushed.runs(), state.unflushed.mark())
         };
+        let mut recognised = Instant::now();
         for (first, bytes) in runs {
             if matches!(self.lock().link, Link::Left) {
                 return Err(Failure::Later(format!("{uri} was left")));
             }
+            if recognised.elapsed() > RECOGNISE_EVERY {
+                self.recognise(&client)?;
+                recognised = Instant::now();
+            }
+            // If this attempt fails, its writes may still be carried out (V6).
+            self.lock().is_late = true;
             let sectors = Sectors::new((bytes.len() / SECTOR_SIZE) as u64);
             let extent = Extent::new(Lba::new(first), sectors);
             run(&client, Request::write(extent, Durability::Cached, Buf::copy_of(&bytes)))?;
@@ -455,6 +462,39 @@ impl Shared {
         run(&client, Request::bare(Command::Flush))?;
         self.lock().handle_flushed(mark);
         Ok(client)
+    }
+
+    /// V6.
+    fn wait_for_late_writes(&self) -> Result<(), Failure> {
+        let state = self.lock();
+        let late = if state.is_late { self.late } else { Duration::ZERO };
+        let is_wanted = |state: &mut State| !matches!(state.link, Link::Left);
+        let waited = self.changed.wait_timeout_while(state, late, is_wanted);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        match state.link {
+            Link::Left => Err(Failure::Later("it was left".to_owned())),
+            Link::Up(_) | Link::Away(_) | Link::Gone(_) => Ok(()),
+        }
+    }
+
+    /// Sees whether it is the same drive, and nobody else has written to it.
+    fn recognise(&self, client: &Client) -> Result<(), Failure> {
+        let Recognise { by, is_same } = self.recognise;
+        let read = |&sector: &u64| read_sector(client, sector);
+        let now = by.iter().map(read).collect::<Result<Vec<Buf>, Failure>>()?;
+        let now: Vec<&[u8]> = now.iter().map(Buf::as_slice).collect();
+        let (marks, maybe) = {
+            let state = self.lock();
+            (state.marks.clone(), state.maybe.clone())
+        };
+        let mark = |sector: &u64| marks.get(sector).map_or(&[][..], |bytes| bytes);
+        let late = |sector: &u64| maybe.get(sector).map_or(mark(sector), |bytes| bytes);
+        let before: Vec<&[u8]> = by.iter().map(mark).collect();
+        let before_late: Vec<&[u8]> = by.iter().map(late).collect();
+        if is_same(&before, &now) || is_same(&before_late, &now) {
+            return Ok(());
+        }
+        Err(Failure::Never(format!("another drive answers at {} now", self.target.uri())))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
