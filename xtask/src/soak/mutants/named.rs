@@ -53,7 +53,7 @@ const ALL: [Named; 12] = [
         file: "meta/store.rs",
         function: "is_committed",
         after: &[],
-        find: "!core.layout.spec().survives(away.or(copies))",
+        find: "core.layout.spec().is_enough(away.or(copies))",
         instead: "!copies.is_empty()",
         what: "one drive is enough for a generation",
     },
