@@ -82,6 +82,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Tidy => {
             let tree = tidy::Tree::read(&workspace_root())?;
             let findings = tidy::check(&tree);
+            println!("tidy: {}", tidy::counts(&tree));
             for finding in &findings {
                 println!("{finding}");
             }

@@ -6,14 +6,10 @@ use levelhead_block::{BufId, Combine, Command, Outcome, Place, RequestId, Sector
 use levelhead_units::{DriveIdx, Lba, Sectors};
 
 use crate::event::{Ending, Event};
-use crate::journal::record::{Record, RingName};
+use crate::log::record::{Record, RingName};
 use crate::meta::metadata::Inscription;
 use crate::meta::superblock::Superblock;
-use crate::ops::id::OpId;
-
-/// A command to one drive, named by the array. Never used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SubId(pub u64);
+use crate::names::{OpId, SubId};
 
 /// What the runtime must do next. Actions are carried out in order, each before the next is polled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,6 +173,14 @@ impl Deref for Segments {
 
     fn deref(&self) -> &[Segment] {
         self.as_slice()
+    }
+}
+
+/// Adds a sector to the last segment, if it lies right behind that, or else as a new segment.
+pub(crate) fn append(segments: &mut Vec<Segment>, place: Place) {
+    match segments.last_mut() {
+        Some(last) if last.place.plus(last.sectors) == place => last.sectors += 1,
+        Some(_) | None => segments.push(Segment { place, sectors: 1 }),
     }
 }
 

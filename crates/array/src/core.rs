@@ -8,8 +8,10 @@
 //! - `in_progress`, `room`: the memory of all that.
 
 mod answers;
+pub(crate) mod copied;
 pub(crate) mod in_progress;
 mod losses;
+pub(crate) mod postponed;
 mod purpose;
 mod queues;
 pub(crate) mod room;
@@ -22,32 +24,33 @@ use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Instant, Lba, Sectors};
 
 use self::answers::Held;
+use self::copied::Copied;
 use self::in_progress::InProgress;
+use self::postponed::Postponed;
 pub(crate) use self::purpose::Purpose;
 use self::room::{ArraySector, Room, Wish};
 pub(crate) use self::sub::{Enqueue, ForComing, Sub, Written, loses_drive};
-use crate::action::{Action, Deliver, SubId, Sums};
-use crate::background::copied::Copied;
+use crate::action::{Action, Deliver, Sums};
 use crate::counters::Counters;
 use crate::drives::Drives;
 use crate::drives::detect::DriveEvent;
 use crate::event::Event;
-use crate::journal::at_risk::AtRisk;
-use crate::journal::contents::{Contents, InPlace};
-use crate::journal::live::Live;
-use crate::journal::record::Record;
-use crate::journal::rules::Rule;
-use crate::journal::unplaced::Unplaced;
+use crate::log::at_risk::AtRisk;
+use crate::log::contents::{Contents, InPlace};
+use crate::log::live::Live;
+use crate::log::record::Record;
+use crate::log::rules::Rule;
+use crate::log::unplaced::Unplaced;
 use crate::meta::state::Metastate;
-pub(crate) use crate::ops::id::OpId;
-use crate::ops::postponed::Postponed;
+pub(crate) use crate::names::OpId;
+use crate::names::SubId;
 use crate::policy::Policy;
 use crate::policy::tau::Share;
+use crate::settings::{Content, Settings};
 use crate::shape::redundancy::Redundancy;
 use crate::shape::{Area, Cell, Layout};
 use crate::verify::promises::Promises;
 use crate::verify::state::Verify;
-use crate::{Content, Settings};
 
 /// See the module.
 #[derive(Clone, Debug)]

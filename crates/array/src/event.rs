@@ -2,13 +2,13 @@
 
 use levelhead_units::{DriveIdx, DriveSet, Extent};
 
-use crate::background::progress::{
-    CopyEnd, CopyProgress, Fault, RebuildProgress, Resync, ResyncProgress, ScrubProgress,
-};
 use crate::drives::detect::DriveEvent;
 use crate::meta::membership::Why;
 use crate::meta::metadata::Forced;
-use crate::verify::settings::Promise;
+use crate::progress::{
+    CopyEnd, CopyProgress, Fault, RebuildProgress, Resync, ResyncProgress, ScrubProgress,
+};
+use crate::settings::verify::Promise;
 
 /// Something that happened to an array or to one of its drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

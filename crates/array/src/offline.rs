@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use levelhead_units::{DriveIdx, DriveSet, Lba};
 
-use crate::journal::record::{FoundRecord, Kind};
-use crate::journal::rules::Rules;
 use crate::journal::verdict::{Final, Known, OnRing, Source, Verdict, fits};
+use crate::log::record::{FoundRecord, Kind};
+use crate::log::rules::Rules;
 use crate::meta::damaged::DamagedList;
 use crate::shape::{Area, Cell, Layout, Row};
 
@@ -250,7 +250,7 @@ mod tests {
     use levelhead_units::{Extent, Sectors};
 
     use super::*;
-    use crate::journal::record::{ChangedRun, Record, RingName};
+    use crate::log::record::{ChangedRun, Record, RingName};
     use crate::meta::membership::MemberId;
     use crate::meta::superblock::Uuid;
 

@@ -1,19 +1,21 @@
 //! What an array is started with.
 
+pub(crate) mod verify;
+
+use std::fmt;
 use std::num::NonZeroU32;
+use std::str::FromStr;
 
-use levelhead_units::{DriveSet, Extent, Sectors};
+use levelhead_units::{DriveSet, Extent, Nanos, Sectors};
 
-use crate::background::budget::Budget;
-use crate::drives::queue::HostOrder;
-use crate::drives::silence::Patience;
-use crate::journal::rules::Rules;
+use self::verify::VerifySettings;
+use crate::budget::Budget;
+use crate::log::rules::Rules;
 use crate::meta::assembly::Assembly;
 use crate::meta::metadata::{Kept, Logs, State};
 use crate::meta::recorded::Recorded;
 use crate::policy::Policy;
 use crate::shape::{Area, Spec};
-use crate::verify::settings::VerifySettings;
 
 /// Everything an array needs to know when it starts.
 #[derive(Clone, Debug)]
@@ -90,6 +92,62 @@ impl JournalSettings {
         };
         let (region_min, rules) = (Self::REGION_MIN, Rules::ALL);
         Some(Self { pieces: member.own.journal(), floor, left, intents_from, region_min, rules })
+    }
+}
+
+/// In which order commands leave the host's queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostOrder {
+    /// First come, first served.
+    Fcfs,
+    /// Upwards through the addresses, then from the lowest again (C-LOOK). At most 64 new commands join a
+    /// sweep, or a stream of reads ahead of the arm would delay all others without end.
+    Elevator,
+    /// The test bed of `[ERAID]`: 32 threads, each with a first-come queue of its own, chosen at
+    /// random; each has one command inside the drive.
+    Paper32,
+}
+
+impl HostOrder {
+    const ALL: [(Self, &'static str); 3] =
+        [(Self::Fcfs, "fcfs"), (Self::Elevator, "elevator"), (Self::Paper32, "paper32")];
+}
+
+impl fmt::Display for HostOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::ALL.iter().find(|(order, _)| order == self).map_or("", |(_, name)| name);
+        f.write_str(name)
+    }
+}
+
+impl FromStr for HostOrder {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(_, name)| *name == text);
+        found.map(|(order, _)| *order).ok_or_else(|| {
+            format!("'{text}' is not a host order: expected fcfs, elevator or paper32")
+        })
+    }
+}
+
+/// How long an array waits for a drive that ends no command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// Then it counts as silent.
+    pub silent: Nanos,
+    /// Then it is lost, if writes or flushes wait for it.
+    pub lost: Nanos,
+}
+
+impl Patience {
+    /// 5 s, and 60 s: a drive whose recovery of a sector has no limit takes seconds to a minute, and the kernel
+    /// resets a drive that has not answered after 30 s.
+    pub const DEFAULT: Self = Self { silent: Nanos::from_secs(5), lost: Nanos::from_secs(60) };
+
+    /// The longest that a client waits for an answer: until the drive it waits for should have been lost, and
+    /// as long again for the next one.
+    pub fn answer(self) -> Nanos {
+        self.lost * 2
     }
 }
 

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use levelhead_units::Instant;
 
-use crate::core::OpId;
+use crate::names::OpId;
 
 /// What there is to do when a time has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

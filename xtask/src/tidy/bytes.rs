@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn planted_buffers_in_a_core_without_bytes_are_found() {
-        let path = "crates/array/src/read.rs";
+        let path = "crates/array/src/ops/read.rs";
         check(path, "use levelhead_block::{Buf, BufId};", &["Buf"]);
         check(path, "fn a(buf: &levelhead_block::Buf) {}", &["Buf"]);
         check(path, "pub use levelhead_bytes::Buffers;", &["levelhead_bytes"]);

@@ -37,13 +37,45 @@ struct Module<'a> {
     file: &'a str,
     /// What it defines itself.
     defined: BTreeSet<&'a str>,
-    named: Vec<Named>,
+    /// The paths that it names, each with the first line that does.
+    named: BTreeMap<String, usize>,
+    /// The path behind every name that an import gives; the first one's.
+    imports: BTreeMap<String, String>,
+    /// The paths of which it imports everything, in order.
+    globs: Vec<String>,
+}
+
+impl<'a> Module<'a> {
+    fn new(file: &'a str, defined: BTreeSet<&'a str>, all: Vec<Named>) -> Self {
+        let mut module = Self {
+            file,
+            defined,
+            named: BTreeMap::new(),
+            imports: BTreeMap::new(),
+            globs: Vec::new(),
+        };
+        for Named { path, line, bound, .. } in all {
+            if let Some(bound) = bound {
+                module.imports.entry(bound).or_insert_with(|| path.clone());
+            }
+            if path.ends_with("::*") {
+                module.globs.push(path.clone());
+            }
+            module.named.entry(path).or_insert(line);
+        }
+        module
+    }
 }
 
 /// Files, and the files that they need: the line that says so.
-type Needs<'a> = BTreeMap<&'a str, BTreeMap<&'a str, usize>>;
+pub(crate) type Needs<'a> = BTreeMap<&'a str, BTreeMap<&'a str, usize>>;
 
 pub(crate) fn check(sources: &[Source<'_>]) -> Vec<Finding> {
+    needs(sources).iter().flat_map(|(dir, needs)| in_crate(dir, needs)).collect()
+}
+
+/// What the files of every crate need, by the crate's folder.
+pub(crate) fn needs<'a>(sources: &[Source<'a>]) -> BTreeMap<&'a str, Needs<'a>> {
     let mut crates: BTreeMap<&str, Crate<'_>> = BTreeMap::new();
     for source in sources {
         let Some((dir, file)) = source.path.split_once("/src/") else { continue };
@@ -53,13 +85,12 @@ pub(crate) fn check(sources: &[Source<'_>]) -> Vec<Finding> {
             modules.add(path, source.path, &source.product);
         }
     }
-    crates.iter().flat_map(|(dir, modules)| in_crate(dir, modules)).collect()
+    crates.iter().map(|(&dir, modules)| (dir, modules.needs())).collect()
 }
 
-fn in_crate(dir: &str, modules: &Crate<'_>) -> Vec<Finding> {
-    let needs = modules.needs();
-    let circles = circles(&needs);
-    circles.iter().map(|circle| finding(circle, &needs, &format!("{dir}/src/"))).collect()
+fn in_crate(dir: &str, needs: &Needs<'_>) -> Vec<Finding> {
+    let circles = circles(needs);
+    circles.iter().map(|circle| finding(circle, needs, &format!("{dir}/src/"))).collect()
 }
 
 /// The module that the file at `path` below `src` holds.
@@ -96,18 +127,19 @@ impl<'a> Crate<'a> {
                 at += 1;
             }
         }
-        self.modules.insert(path, Module { file, defined, named: named(&own) });
+        self.modules.insert(path, Module::new(file, defined, named(&own)));
     }
 
     fn needs(&self) -> Needs<'a> {
         let mut needs = Needs::new();
         for (path, module) in &self.modules {
-            for named in &module.named {
-                let words: Vec<&str> = named.path.split("::").collect();
+            for (named, &line) in &module.named {
+                let words: Vec<&str> = named.split("::").collect();
                 let Some(file) = self.file_of(path, &words, WAY_MAX) else { continue };
                 if !self.files[file].starts_with(&self.files[module.file]) {
                     let lines = needs.entry(module.file).or_default();
-                    lines.entry(file).or_insert(named.line);
+                    let first = lines.entry(file).or_insert(line);
+                    *first = line.min(*first);
                 }
             }
         }
@@ -162,10 +194,8 @@ impl<'a> Crate<'a> {
     /// Whether the module at `path` has `name` from an import.
     fn imported(&self, path: &[String], name: &str) -> bool {
         let Some(module) = self.modules.get(path) else { return false };
-        module
-            .named
-            .iter()
-            .any(|named| named.bound.as_deref() == Some(name) || self.glob(path, named).is_some())
+        module.imports.contains_key(name)
+            || module.globs.iter().any(|glob| self.glob(path, glob).is_some())
     }
 
     /// The file that defines what `words` name in the module at `from`, which imports their first.
@@ -173,27 +203,27 @@ impl<'a> Crate<'a> {
         let way = way.checked_sub(1)?;
         let (&first, rest) = words.split_first()?;
         let module = self.modules.get(from)?;
-        if let Some(import) = module.named.iter().find(|n| n.bound.as_deref() == Some(first)) {
-            let mut path: Vec<&str> = import.path.split("::").collect();
+        if let Some(import) = module.imports.get(first) {
+            let mut path: Vec<&str> = import.split("::").collect();
             if path == [first] {
                 return None; // Another crate, or a name of this module.
             }
             path.extend(rest);
             return self.file_of(from, &path, way);
         }
-        let mut globs = module.named.iter().filter_map(|named| self.glob(from, named));
+        let mut globs = module.globs.iter().filter_map(|glob| self.glob(from, glob));
         globs.find_map(|module| {
             let has = self.modules[&module].defined.contains(first)
                 || self.modules.contains_key(&below(&module, first))
-                || self.modules[&module].named.iter().any(|n| n.bound.as_deref() == Some(first));
+                || self.modules[&module].imports.contains_key(first);
             if has { self.file_below(&module, words, way) } else { None }
         })
     }
 
-    /// The module of this crate of which `named`, in the module at `from`, imports everything.
-    fn glob(&self, from: &[String], named: &Named) -> Option<Path> {
+    /// The module of this crate of which the path `glob`, in the module at `from`, imports everything.
+    fn glob(&self, from: &[String], glob: &str) -> Option<Path> {
         let mut path = from.to_vec();
-        for word in named.path.strip_suffix("::*")?.split("::") {
+        for word in glob.strip_suffix("::*")?.split("::") {
             match word {
                 "crate" => path.clear(),
                 "self" => {}

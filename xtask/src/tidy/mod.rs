@@ -14,6 +14,7 @@
 //!                                                 +-- machine    nothing of one machine in the text
 //!                                                 +-- layout     names, module docs, format pages
 //!                                                 +-- citations  keys of papers
+//!                                                 +-- rooms      the rooms of the array, and arrows that run up
 //!                                                 +-- prose      how README and the book read
 //!                                                 +-- words      words that users do not read
 //! ```
@@ -32,6 +33,7 @@ mod cores;
 mod layout;
 mod machine;
 mod prose;
+mod rooms;
 mod rust;
 mod sources;
 mod threads;
@@ -79,6 +81,8 @@ enum Rule {
     Citation,
     /// How README and the book read.
     Prose,
+    /// The order of the rooms of the array.
+    Room,
     /// Words that sentences for users do without.
     Words,
 }
@@ -98,6 +102,7 @@ impl fmt::Display for Rule {
             Self::Format => "format",
             Self::Citation => "citation",
             Self::Prose => "prose",
+            Self::Room => "room",
             Self::Words => "words",
         })
     }
@@ -115,6 +120,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(arrows::check(tree));
     findings.extend(circles::check(&sources));
+    findings.extend(rooms::check(&sources));
     findings.extend(cores::check(&sources));
     findings.extend(bytes::check(&sources));
     findings.extend(unsafety::check(tree, &sources));
@@ -127,6 +133,17 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     findings.sort();
     findings.dedup();
     findings
+}
+
+/// What is counted and always printed.
+pub(crate) fn counts(tree: &Tree) -> String {
+    let sources = sources::read(tree);
+    let arrows = rooms::Arrows::of(&sources);
+    format!(
+        "{} of {} arrows between files of the array's rooms run up",
+        arrows.up_count(),
+        arrows.count
+    )
 }
 
 #[cfg(test)]

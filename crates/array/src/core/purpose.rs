@@ -1,6 +1,6 @@
 //! What a command to a drive is for.
 
-use crate::ops::id::OpId;
+use crate::names::OpId;
 
 /// What a command to a drive is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,10 +7,11 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 use super::sub::{ended_read, failed, submit};
 use super::{Core, Enqueue, ForComing, OpId, Purpose, Sub, Written};
-use crate::action::{Action, SubId, Submit};
-use crate::background::copied::{Coming, Course, What};
+use crate::action::{Action, Submit};
+use crate::core::copied::{Coming, Course, What};
 use crate::drives::queue::End;
 use crate::drives::{Ended, Fate, Left, Push};
+use crate::names::SubId;
 use crate::verify::promises::LoneRead;
 use crate::verify::state::{Sent, Verify};
 

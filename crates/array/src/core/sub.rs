@@ -4,10 +4,11 @@ use levelhead_block::{BufId, Command, Effort, Outcome, SectorSet};
 use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos};
 
 use super::purpose::Purpose;
-use crate::action::{Segments, SubId, Submit};
-use crate::background::copied::What;
+use crate::action::{Segments, Submit};
+use crate::core::copied::What;
 use crate::drives::queue::End;
 use crate::drives::{EndedRead, Fate, Reader};
+use crate::names::SubId;
 use crate::shape::Area;
 
 /// A command in a drive's queue or inside the drive.

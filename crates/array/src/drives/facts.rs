@@ -4,7 +4,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant};
 
 use super::detect::DriveEvent;
 use super::queue::End;
-use crate::action::SubId;
+use crate::names::SubId;
 
 /// Whether a command says something about how often commands are withdrawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

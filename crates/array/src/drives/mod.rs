@@ -42,18 +42,18 @@ use levelhead_block::Health;
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Instant, Lba, Nanos, Sectors};
 
-use crate::Settings;
-use crate::action::SubId;
+use crate::names::SubId;
 use crate::policy::level;
 use crate::policy::tau::{DriveView, Share};
 use crate::policy::tolerant::Streaks;
 use crate::policy::{Mirror, View};
+use crate::settings::{HostOrder, Patience, Settings};
 use arrivals::Rhythm;
 use detect::{DriveEvent, Figures, Refusal};
 pub(crate) use facts::{Ended, EndedRead, Fate, Left, Push, Reader, Silenced};
 use quantile::Quantile;
-use queue::{HostOrder, HostQueue};
-use silence::{Heard, Patience};
+use queue::HostQueue;
+use silence::Heard;
 use standing::{PROBE_INTERVAL, Practice, Standings};
 use track::{DriveTrack, Work};
 

@@ -16,53 +16,17 @@
 //! - K3. Every command leaves in the end, however many come after it.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::fmt;
-use std::str::FromStr;
 
 use levelhead_stats::Rng;
 use levelhead_units::Lba;
 
-use crate::action::SubId;
-
-/// In which order commands leave the host's queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HostOrder {
-    /// First come, first served.
-    Fcfs,
-    /// Upwards through the addresses, then from the lowest again (C-LOOK). At most 64 new commands join a
-    /// sweep, or a stream of reads ahead of the arm would delay all others without end.
-    Elevator,
-    /// The test bed of `[ERAID]`: 32 threads, each with a first-come queue of its own, chosen at
-    /// random; each has one command inside the drive.
-    Paper32,
-}
+use crate::names::SubId;
+use crate::settings::HostOrder;
 
 const LANES: usize = 32;
 
 /// The most newcomers that join a sweep under way.
 const JOINING_MAX: u32 = 64;
-
-impl HostOrder {
-    const ALL: [(Self, &'static str); 3] =
-        [(Self::Fcfs, "fcfs"), (Self::Elevator, "elevator"), (Self::Paper32, "paper32")];
-}
-
-impl fmt::Display for HostOrder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Self::ALL.iter().find(|(order, _)| order == self).map_or("", |(_, name)| name);
-        f.write_str(name)
-    }
-}
-
-impl FromStr for HostOrder {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.iter().find(|(_, name)| *name == text);
-        found.map(|(order, _)| *order).ok_or_else(|| {
-            format!("'{text}' is not a host order: expected fcfs, elevator or paper32")
-        })
-    }
-}
 
 /// Where in the queue a command goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,28 +29,7 @@
 //! [`ServerClock`]: crate::ServerClock
 //! [`ServerClock::STEP_MAX`]: crate::ServerClock::STEP_MAX
 
-use levelhead_units::{Instant, Nanos};
-
-/// How long an array waits for a drive that ends no command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
-    /// Then it counts as silent.
-    pub silent: Nanos,
-    /// Then it is lost, if writes or flushes wait for it.
-    pub lost: Nanos,
-}
-
-impl Patience {
-    /// 5 s, and 60 s: a drive whose recovery of a sector has no limit takes seconds to a minute, and the kernel
-    /// resets a drive that has not answered after 30 s.
-    pub const DEFAULT: Self = Self { silent: Nanos::from_secs(5), lost: Nanos::from_secs(60) };
-
-    /// The longest that a client waits for an answer: until the drive it waits for should have been lost, and
-    /// as long again for the next one.
-    pub fn answer(self) -> Nanos {
-        self.lost * 2
-    }
-}
+use levelhead_units::Instant;
 
 /// When a drive was last heard, and since when it should have been.
 #[derive(Clone, Copy, Debug, Default)]
@@ -88,6 +67,8 @@ impl Heard {
 
 #[cfg(test)]
 mod tests {
+    use levelhead_units::Nanos;
+
     use super::*;
 
     #[test]

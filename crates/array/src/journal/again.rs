@@ -18,14 +18,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos};
 
-use super::contents::{Changed, Coverage, Stored};
 use super::intents::Placing;
 use super::record::Record;
 use super::ring::Entry;
 use super::transaction::{Manner, RecordRoom, Transaction, split};
 use super::{Journal, Pending};
-use crate::action::SubId;
-use crate::core::{Core, OpId};
+use crate::core::Core;
+use crate::log::contents::{Changed, Coverage, Stored};
+use crate::names::OpId;
+use crate::names::SubId;
 use crate::shape::Row;
 
 /// An announced write waits for this long for a drive that hinders: writing it once more costs as much.

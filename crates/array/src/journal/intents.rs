@@ -27,12 +27,13 @@ use std::num::NonZeroU32;
 use levelhead_block::Durability;
 use levelhead_units::{DriveIdx, DriveSet, Instant, Sectors};
 
-use super::contents::InPlace;
 use super::ring::Entry;
 use super::rules::{Rule, Rules};
 use super::transaction::{Manner, Transaction};
 use super::{Blocked, Journal, take_off_list};
-use crate::core::{Core, OpId};
+use crate::core::Core;
+use crate::log::contents::InPlace;
+use crate::names::OpId;
 use crate::shape::Row;
 
 /// Where this many times as much is under way as a single operation is announced for, all are.

@@ -43,25 +43,18 @@
 mod again;
 mod apart;
 mod appending;
-pub(crate) mod at_risk;
 mod beginning;
-pub(crate) mod contents;
 mod hedging;
 mod intents;
-mod keeping;
-pub(crate) mod live;
 mod pace;
 pub(crate) mod placer;
 mod placing;
 pub(crate) mod recalled;
-pub mod record;
 pub(crate) mod recovery;
 pub(crate) mod ring;
 mod room;
-pub mod rules;
 pub mod status;
 pub(crate) mod transaction;
-pub(crate) mod unplaced;
 pub(crate) mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -69,25 +62,27 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use levelhead_block::{BufId, Outcome};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
 
-use self::contents::{Contents, Coverage, Stored};
 use self::hedging::LeftBehind;
 use self::intents::Intents;
 use self::pace::Paces;
 use self::placer::Placer;
-use self::record::{FoundRecord, RingName};
 use self::recovery::Recovery;
 use self::ring::{Append, Copied, Entry, Ring};
 use self::room::Begun;
-use self::rules::{Rule, Rules};
 use self::transaction::{Manner, RecordRoom, Transaction, split};
-use self::unplaced::Version;
-use crate::action::SubId;
-use crate::core::{Core, OpId};
+use crate::core::Core;
+use crate::log::contents::{Contents, Coverage, Logged, Stored};
+use crate::log::record::{FoundRecord, RingName};
+use crate::log::rules::{Rule, Rules};
+use crate::log::unplaced::Version;
 use crate::meta::membership::{Generation, MemberId};
 use crate::meta::superblock::Uuid;
-use crate::ops::write::Logged;
+use crate::names::OpId;
+use crate::names::SubId;
 use crate::settings::{Left, Settings};
 use crate::shape::{Cell, Spec};
+
+pub use crate::log::{record, rules};
 
 /// See the module.
 #[derive(Clone, Debug)]

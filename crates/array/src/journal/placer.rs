@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 use levelhead_block::Segment;
 use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos, Sectors};
 
-use super::unplaced::{Pick, Unplaced};
-use crate::action::SubId;
-use crate::ops::read::append;
+use crate::action::append;
+use crate::log::unplaced::{Pick, Unplaced};
+use crate::names::SubId;
 use crate::shape::Area;
 
 /// The most sectors that wait for their places on one drive: after a crash they are written in a few seconds.
@@ -267,7 +267,7 @@ mod tests {
     use levelhead_block::{BufId, Place};
 
     use super::*;
-    use crate::journal::unplaced::Version;
+    use crate::log::unplaced::Version;
     use crate::shape::Cell;
 
     const DRIVE: DriveIdx = DriveIdx::new(0);

@@ -7,10 +7,10 @@ use levelhead_units::{DriveIdx, Instant};
 use super::placer::{Busy, Haste, Known};
 use super::rules::Rule;
 use super::{Blocked, Journal};
-use crate::action::SubId;
 use crate::core::{Core, Enqueue, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
+use crate::names::SubId;
 
 /// A sector is overdue when its transaction lies this many times as far back as all that are open would, were they
 /// placed in order.

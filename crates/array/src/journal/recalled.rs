@@ -7,11 +7,11 @@
 use levelhead_units::{DriveIdx, Extent, Lba, Sectors};
 
 use super::Journal;
-use super::contents::Stored;
 use super::placer::Placing;
 use super::ring::Entry;
 use super::transaction::{Manner, Transaction};
 use crate::core::Core;
+use crate::log::contents::Stored;
 use crate::shape::Cell;
 use crate::verify::on_rings::RingSector;
 

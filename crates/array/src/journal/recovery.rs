@@ -37,16 +37,17 @@ use levelhead_block::{
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
 use self::judging::Announced;
-use super::contents::Stored;
 use super::record::{FoundRecord, Kind, Record};
 use super::ring::{Ring, Watermarks};
 use super::rules::{Rule, Rules};
 use super::verdict::{Final, Known, Missing, OnRing, Source, Verdict, fits};
-use crate::action::{Action, SubId, Sums};
+use crate::action::append;
+use crate::action::{Action, Sums};
 use crate::core::{Core, Enqueue, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
-use crate::ops::read::append;
+use crate::log::contents::Stored;
+use crate::names::SubId;
 use crate::shape::Cell;
 
 /// The most sectors that are read or written at a time, of all drives together: 32 MiB.
@@ -769,7 +770,7 @@ fn found_on(records: &[OnRing]) -> BTreeMap<Missing, DriveSet> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::record::RingName;
+    use crate::log::record::RingName;
     use crate::meta::membership::MemberId;
     use crate::meta::superblock::Uuid;
 

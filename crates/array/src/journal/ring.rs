@@ -23,8 +23,8 @@ use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos, Sectors};
 
 use super::record::{FoundRecord, RingName};
 use super::rules::{Rule, Rules};
-use crate::action::SubId;
 use crate::meta::reserve::{JOURNAL_MARKS, JOURNAL_PIECE_MIN};
+use crate::names::SubId;
 
 /// Sectors of a piece that are for marks.
 const MARKS: u64 = JOURNAL_MARKS;

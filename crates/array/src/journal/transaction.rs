@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use levelhead_block::{BufId, Segment};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
-use super::contents::{Changed, Stored};
 use super::record::{ChangedRun, Record};
 use super::ring::{Copied, Entry};
+use crate::action::append;
+use crate::log::contents::{Changed, Stored};
 use crate::meta::membership::Generation;
-use crate::ops::id::OpId;
-use crate::ops::read::append;
+use crate::names::OpId;
 use crate::shape::{Cell, Row};
 
 /// How a transaction outlasts a crash.
@@ -252,7 +252,7 @@ pub(super) mod tests {
     use levelhead_units::Lba;
 
     use super::*;
-    use crate::journal::contents::Coverage;
+    use crate::log::contents::Coverage;
 
     pub(crate) fn cell(drive: u8, lba: u64) -> Cell {
         Cell { drive: DriveIdx::new(drive), lba: Lba::new(lba) }

@@ -51,11 +51,11 @@ const EARLY: Nanos = Nanos::from_secs(1);
 const MARGIN: Nanos = Nanos::from_millis(500);
 
 /// How often a generation is written at least, while clients write, where another machine can reach the drives.
-pub(super) const SIGN: Nanos = Nanos::from_secs(1);
+pub(crate) const SIGN: Nanos = Nanos::from_secs(1);
 
 /// What the slots of drives say about who writes.
 #[derive(Clone, Debug)]
-pub(super) struct Fence {
+pub(crate) struct Fence {
     /// The newest generation that was found at the start.
     found: Generation,
     run: Uuid,
@@ -83,7 +83,7 @@ pub(crate) struct Target {
     pub(crate) drive: DriveIdx,
     pub(crate) slot: usize,
     /// What the drive is known to have there, or nothing.
-    pub(super) has: Generation,
+    pub(crate) has: Generation,
     /// The round that this is part of.
     round: u64,
 }
@@ -102,12 +102,12 @@ pub(crate) enum Seen {
 }
 
 impl Fence {
-    pub(super) fn new(found: Generation, run: Uuid, array: Uuid) -> Self {
+    pub(crate) fn new(found: Generation, run: Uuid, array: Uuid) -> Self {
         Self { found, run, array, wanted: DriveSet::EMPTY, last: 0, round: None }
     }
 
     /// Begins to look at these drives.
-    pub(super) fn ask(&mut self, now: Instant, drives: DriveSet) {
+    pub(crate) fn ask(&mut self, now: Instant, drives: DriveSet) {
         let pending = drives.iter().flat_map(|drive| [(drive, 0), (drive, 1)]).collect();
         self.last += 1;
         self.round = Some(Round { begun: now, pending, found: DriveSet::EMPTY });
@@ -115,28 +115,28 @@ impl Fence {
     }
 
     /// Drives at which the array is to look.
-    pub(super) fn take_wanted(&mut self) -> DriveSet {
+    pub(crate) fn take_wanted(&mut self) -> DriveSet {
         std::mem::take(&mut self.wanted)
     }
 
     /// A slot that is to be looked at now.
-    pub(super) fn target(&self, drive: DriveIdx, slot: usize, has: Generation) -> Target {
+    pub(crate) fn target(&self, drive: DriveIdx, slot: usize, has: Generation) -> Target {
         Target { drive, slot, has, round: self.last }
     }
 
     /// Whether a round is under way, or is over and nobody has taken that.
-    pub(super) fn is_asked(&self) -> bool {
+    pub(crate) fn is_asked(&self) -> bool {
         self.round.is_some()
     }
 
     /// When the round began that is over but for silent drives.
-    pub(super) fn take_over(&mut self, silent: DriveSet) -> Option<Instant> {
+    pub(crate) fn take_over(&mut self, silent: DriveSet) -> Option<Instant> {
         let is_over = |round: &mut Round| round.pending().without(silent).is_empty();
         self.round.take_if(is_over).map(|round| round.begun)
     }
 
     /// The same, or that has found this run on so many drives that nobody can start the array without all of these.
-    pub(super) fn take_enough(&mut self, spec: &Spec, silent: DriveSet) -> Option<Instant> {
+    pub(crate) fn take_enough(&mut self, spec: &Spec, silent: DriveSet) -> Option<Instant> {
         let is_enough = |round: &mut Round| spec.is_enough(round.found.without(round.pending()));
         let enough = self.round.take_if(is_enough).map(|round| round.begun);
         enough.or_else(|| {
@@ -146,12 +146,12 @@ impl Fence {
     }
 
     /// What was looked at so far counts for nothing.
-    pub(super) fn forget_round(&mut self) {
+    pub(crate) fn forget_round(&mut self) {
         (self.round, self.wanted) = (None, DriveSet::EMPTY);
     }
 
     /// A slot was looked at. Returns whether that is to be done again, because it was for an earlier round.
-    pub(super) fn note_looked(&mut self, target: Target, seen: Seen) -> bool {
+    pub(crate) fn note_looked(&mut self, target: Target, seen: Seen) -> bool {
         let Target { drive, slot, round: number, .. } = target;
         let Some(round) = &mut self.round else { return false };
         if number != self.last {
@@ -165,7 +165,7 @@ impl Fence {
     }
 
     /// The array does without a drive from now on.
-    pub(super) fn forget(&mut self, drive: DriveIdx) {
+    pub(crate) fn forget(&mut self, drive: DriveIdx) {
         let only = DriveSet::EMPTY.with(drive);
         self.wanted = self.wanted.without(only);
         if let Some(round) = &mut self.round {
@@ -175,7 +175,7 @@ impl Fence {
     }
 
     /// What a slot shows that was written so, if it can be read.
-    pub(super) fn judge(&self, author: Option<Author>, has: Generation) -> Seen {
+    pub(crate) fn judge(&self, author: Option<Author>, has: Generation) -> Seen {
         let Some(author) = author.filter(|author| author.array == self.array) else {
             return Seen::Nothing;
         };
@@ -189,17 +189,17 @@ impl Fence {
     }
 
     /// The end of a lease that was begun then.
-    pub(super) fn lease_end(begun: Instant) -> Instant {
+    pub(crate) fn lease_end(begun: Instant) -> Instant {
         begun + LEASE
     }
 
     /// When nobody has a lease any more who had none after `now` (N5).
-    pub(super) fn last_lease_end(now: Instant) -> Instant {
+    pub(crate) fn last_lease_end(now: Instant) -> Instant {
         now + LEASE + MARGIN
     }
 
     /// Whether a lease with this end is to be renewed.
-    pub(super) fn is_old(now: Instant, end: Instant) -> bool {
+    pub(crate) fn is_old(now: Instant, end: Instant) -> bool {
         end <= now + EARLY
     }
 }

@@ -12,7 +12,6 @@
 pub mod assembly;
 pub mod damaged;
 pub(crate) mod fence;
-mod keeping;
 pub mod membership;
 pub mod metadata;
 pub(crate) mod own;
@@ -21,8 +20,7 @@ pub mod regions;
 pub mod reserve;
 mod shape;
 pub(crate) mod state;
-pub(crate) mod store;
 pub mod superblock;
-mod uuid;
+pub(crate) mod uuid;
 pub mod version2;
 pub(crate) mod wishes;

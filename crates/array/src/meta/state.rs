@@ -26,9 +26,9 @@ use super::recorded::Recorded;
 use super::regions::{Grid, Regions};
 use super::uuid::Uuid;
 use super::wishes::Wishes;
-use crate::Settings;
 use crate::event::{ArrayEvent, Event};
-use crate::ops::id::OpId;
+use crate::names::OpId;
+use crate::settings::Settings;
 use crate::shape::{Cell, Layout, Spec};
 
 /// See the module.
@@ -246,7 +246,7 @@ impl Metastate {
     }
 
     /// The same, for the store that numbers it.
-    pub(super) fn now_mut(&mut self) -> &mut Metadata {
+    pub(crate) fn now_mut(&mut self) -> &mut Metadata {
         &mut self.now
     }
 

@@ -6,7 +6,7 @@
 
 use levelhead_units::Bytes;
 
-use crate::background::progress::ScrubFound;
+use crate::progress::ScrubFound;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

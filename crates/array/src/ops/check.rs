@@ -27,12 +27,14 @@ use levelhead_block::{BufId, Command, Durability, Effort, Place, Segment, ZeroTa
 use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
-use crate::action::{Action, SubId};
-use crate::background::progress::{Blame, Fault};
-use crate::core::{Core, Enqueue, OpId, Purpose};
+use crate::action::Action;
+use crate::core::{Core, Enqueue, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
+use crate::names::OpId;
+use crate::names::SubId;
 use crate::ops::fetch::{Codeword, Fetch, FetchEnded, Manner, Wish, usable};
+use crate::progress::{Blame, Fault};
 use crate::shape::redundancy::Redundancy;
 use crate::shape::{Cell, Layout, Row};
 

@@ -18,12 +18,13 @@ use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
 use self::computing::Proving;
-use crate::action::SubId;
 pub(crate) use crate::core::room::{ArraySector, Wish};
-use crate::core::{Core, Enqueue, OpId, Purpose};
+use crate::core::{Core, Enqueue, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
-use crate::journal::rules::Rule;
+use crate::log::rules::Rule;
+use crate::names::OpId;
+use crate::names::SubId;
 use crate::shape::{Cell, Layout, Row};
 
 /// The widest gap between two sub-requests to one drive that become one. Reading 64 KiB more takes under a

@@ -28,12 +28,13 @@ use levelhead_block::{BufId, Command, Durability, Effort, Place, Segment, ZeroTa
 use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, Extent, Instant, Sectors};
 
-use crate::action::SubId;
-use crate::core::{Core, Enqueue, OpId, Purpose};
+use crate::action::append;
+use crate::core::{Core, Enqueue, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
+use crate::names::OpId;
+use crate::names::SubId;
 use crate::ops::fetch::{Codeword, Fetch, Manner, Wish, usable};
-use crate::ops::read::append;
 use crate::shape::redundancy::Term;
 use crate::shape::{Cell, Row};
 

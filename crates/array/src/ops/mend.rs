@@ -33,11 +33,13 @@ use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
 use self::beside::{Clue, Own, Stale};
-use crate::action::{Action, SubId};
-use crate::core::{Core, Enqueue, OpId, Purpose};
+use crate::action::Action;
+use crate::core::{Core, Enqueue, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
-use crate::journal::rules::Rule;
+use crate::log::rules::Rule;
+use crate::names::OpId;
+use crate::names::SubId;
 use crate::ops::fetch::computing::decode;
 use crate::ops::fetch::{Codeword, Fetch, FetchEnded, Manner, Wish, usable};
 use crate::ops::read::on_drives;

@@ -26,10 +26,11 @@ use levelhead_block::{Effort, Outcome, Place, RequestId, Segment};
 use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveSet, Extent, Instant, Sectors};
 
-use crate::action::{Action, Answer, Cost};
-use crate::core::{Core, OpId};
+use crate::action::{Action, Answer, Cost, append};
+use crate::core::Core;
 use crate::drives::Fate;
 use crate::drives::queue::End;
+use crate::names::OpId;
 use crate::ops::choice::{is_half, needed, plan};
 use crate::ops::copies;
 use crate::ops::fetch::computing::decode;
@@ -487,14 +488,6 @@ fn note_damaged(core: &mut Core, row: Row, symbol: usize) {
     core.counters.damaged_reads += 1;
     let event = core.meta.note_damaged_read(core.layout.cell(row, symbol));
     core.actions.extend(event.map(Action::Event));
-}
-
-/// Adds a sector to the last segment, if it lies right behind that, or else as a new segment.
-pub(crate) fn append(segments: &mut Vec<Segment>, place: Place) {
-    match segments.last_mut() {
-        Some(last) if last.place.plus(last.sectors) == place => last.sectors += 1,
-        Some(_) | None => segments.push(Segment { place, sectors: 1 }),
-    }
 }
 
 /// The symbols of a codeword that lie on these drives.

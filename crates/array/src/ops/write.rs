@@ -28,15 +28,18 @@ use levelhead_block::{
 use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
-use crate::action::{Answer, Cost, SubId};
-use crate::core::{Core, Enqueue, OpId, Purpose};
+use crate::action::append;
+use crate::action::{Answer, Cost};
+use crate::core::{Core, Enqueue, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
-use crate::journal::contents::{Changed, Contents, Coverage, InPlace, Stored};
+use crate::log::contents::{Changed, Contents, Coverage, InPlace, Logged, Stored};
 use crate::meta::membership::Generation;
+use crate::names::OpId;
+use crate::names::SubId;
 use crate::ops::fetch::computing::decode;
 use crate::ops::fetch::{ArraySector, Codeword, Fetch, Manner, Wish, find_sectors, writable};
-use crate::ops::read::{append, on_drives};
+use crate::ops::read::on_drives;
 use crate::ops::ways::{Choice, Method, Way, copying, readable};
 use crate::policy::level::LAGS_FOR_WRITES;
 use crate::shape::{Area, Cell, Layout, Row};
@@ -84,16 +87,6 @@ enum Phase {
     Logging(Logged),
     /// These sub-writes have not ended.
     Writing(Vec<SubId>),
-}
-
-/// What has become of what the journal was given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Logged {
-    NotYet,
-    /// It will outlast a crash.
-    Committed,
-    /// The array has failed before.
-    Never,
 }
 
 /// Whether its clients wait for it.

@@ -50,12 +50,8 @@
 //! - *Over in the journal.* Nothing stays on a ring for this. A ring is written from one end to the other, so that what is
 //!   over lies there for long, and its checksum says whether it still does (`journal::recalled`).
 
-pub(crate) mod checking;
-pub(crate) mod findings;
-pub(crate) mod metadata;
 pub(crate) mod on_rings;
 pub(crate) mod promises;
 pub(crate) mod records;
-mod runs;
-pub(crate) mod settings;
+pub(crate) mod runs;
 pub(crate) mod state;

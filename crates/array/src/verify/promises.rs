@@ -25,7 +25,7 @@
 
 use levelhead_units::{DriveIdx, Nanos, Sectors};
 
-use super::settings::{Promise, Reach};
+use crate::settings::verify::{Promise, Reach};
 
 /// A read that took this long has not come from a drive's memory.
 const LONG: Nanos = Nanos::from_millis(2);

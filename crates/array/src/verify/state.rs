@@ -1,15 +1,15 @@
 //! What the heart of the array knows of verification: what waits to be read back, and which drives are being read for it.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
 use levelhead_block::Segment;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant};
 
-use super::records::{Part, Records, Room};
-use super::settings::VerifySettings;
-use crate::action::SubId;
-use crate::journal::rules::Rule;
-use crate::ops::id::OpId;
+use super::records::{Records, Room};
+use crate::log::rules::Rule;
+use crate::names::OpId;
+use crate::names::SubId;
+use crate::settings::verify::VerifySettings;
 use crate::shape::Cell;
 
 /// See the module.
@@ -46,42 +46,6 @@ pub(crate) struct Sent<'a> {
     pub(crate) segments: &'a [Segment],
     /// Whether a client waits for it, or has: then it makes older records give way.
     pub(crate) is_awaited: bool,
-}
-
-/// Sectors that are not what they should be.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Flawed {
-    pub(crate) drive: DriveIdx,
-    pub(crate) part: Part,
-}
-
-/// What was found.
-#[derive(Clone, Debug)]
-pub(crate) struct Flaws {
-    /// Flaws that could not be mended.
-    pub(super) not_mended: u64,
-    /// Those of them of which nothing said what they should be, the oldest first.
-    pub(super) unknown: VecDeque<Flawed>,
-    /// For every drive how many since a scrub was begun for them.
-    pub(super) recent: Vec<u32>,
-    /// When a scrub was begun for them last.
-    pub(super) scrubbed: Option<Instant>,
-    /// Since when this number of them was told.
-    pub(super) told_since: Instant,
-    pub(super) told: u32,
-}
-
-impl Flaws {
-    pub(crate) fn new(drives: usize) -> Self {
-        Self {
-            not_mended: 0,
-            unknown: VecDeque::new(),
-            recent: vec![0; drives],
-            scrubbed: None,
-            told_since: Instant::ZERO,
-            told: 0,
-        }
-    }
 }
 
 impl Verify {

@@ -13,8 +13,18 @@ use super::splice::Chosen;
 pub(super) const SOURCES: &str = "crates/array/src";
 
 /// What is mutated: folders with all that is in them, and files. Tests are left out.
-const ROOMS: [&str; 6] =
-    ["journal", "meta", "background", "ops/write.rs", "ops/flush.rs", "ops/fill.rs"];
+const ROOMS: [&str; 10] = [
+    "journal",
+    "log",
+    "meta",
+    "store.rs",
+    "array/background",
+    "array/journal.rs",
+    "array/metadata.rs",
+    "array/flush.rs",
+    "ops/write.rs",
+    "ops/fill.rs",
+];
 
 /// Mutants that do the same as the source, each with the argument: `NAME -> ARGUMENT`.
 const EQUAL: &str = include_str!("equal.txt");

@@ -50,7 +50,7 @@ const ALL: [Named; 12] = [
     },
     Named {
         name: "review-27",
-        file: "meta/store.rs",
+        file: "store.rs",
         function: "is_committed",
         after: &[],
         find: "core.layout.spec().is_enough(away.or(copies))",
@@ -59,7 +59,7 @@ const ALL: [Named; 12] = [
     },
     Named {
         name: "review-31",
-        file: "background/rebuild.rs",
+        file: "array/background/rebuild.rs",
         function: "may_count",
         after: &[],
         find: "self.journal.as_mut().is_none_or(is_over)",
@@ -68,7 +68,7 @@ const ALL: [Named; 12] = [
     },
     Named {
         name: "review-32",
-        file: "background/rebuild.rs",
+        file: "array/background/rebuild.rs",
         function: "may_count",
         after: &["has_metadata"],
         find: "is_over && self.store.as_ref().is_none_or(has_metadata)",
@@ -113,7 +113,7 @@ const ALL: [Named; 12] = [
     },
     Named {
         name: "review-49",
-        file: "background/rebuild.rs",
+        file: "array/background/rebuild.rs",
         function: "note_marked",
         after: &[],
         find: "flush.is_some() || !is_over || !self.core.meta.is_settled()",

@@ -33,20 +33,20 @@ const TESTS_WAIT: u64 = 600;
 const MEMORY_KIB: u64 = 2 << 20;
 
 /// The aims that come first for mutants of files that begin like this: those that use what is in them most.
-const DIRECTED: [(&str, &[&str]); 27] = [
+const DIRECTED: [(&str, &[&str]); 30] = [
     ("meta/assembly", &["stops", "returns", "copies"]),
     ("meta/damaged", &["listed", "judged", "listed-fills"]),
-    ("meta/keeping", &["stops", "late-books", "unjournaled"]),
+    ("array/metadata", &["stops", "late-books", "unjournaled"]),
     ("meta/regions", &["maps", "quorums", "returns"]),
     ("meta/state", &["maps", "listed", "returns"]),
-    ("meta/store", &["late-books", "stops", "fills"]),
+    ("store", &["late-books", "stops", "fills"]),
     ("meta/", &["late-books", "returns", "fills"]),
     ("journal/recovery/judging", &["judged", "listed", "announced"]),
     ("journal/recovery", &["again", "flaky", "judged"]),
     ("journal/verdict", &["again", "judged", "flaky"]),
     ("journal/intents", &["judged", "announced", "held-up"]),
     ("journal/again", &["held-up", "announced", "full"]),
-    ("journal/at_risk", &["announced", "held-up"]),
+    ("log/at_risk", &["announced", "held-up"]),
     ("journal/beginning", &["full", "announced", "held-up"]),
     ("journal/placer", &["announced", "aside", "long"]),
     ("journal/placing", &["announced", "aside", "long"]),
@@ -57,9 +57,12 @@ const DIRECTED: [(&str, &[&str]); 27] = [
     ("journal/apart", &["apart"]),
     ("journal/mod", &["tight-fills", "stops", "focused"]),
     ("journal/", &["focused", "losses", "stops"]),
-    ("background/cop", &["copies", "verified-at-once"]),
-    ("background/rebuild", &["counted", "fills", "scrubs"]),
-    ("background/", &["scrubs", "unsynced", "returns"]),
+    ("array/background/cop", &["copies", "verified-at-once"]),
+    ("array/background/rebuild", &["counted", "fills", "scrubs"]),
+    ("array/background/", &["scrubs", "unsynced", "returns"]),
+    ("log/", &["focused", "losses", "stops"]),
+    ("array/journal", &["focused", "losses", "stops"]),
+    ("array/flush", &["listed-fills", "fills", "announced"]),
     ("ops/", &["listed-fills", "fills", "announced"]),
 ];
 

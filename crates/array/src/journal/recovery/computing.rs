@@ -9,11 +9,11 @@ use levelhead_units::{DriveIdx, DriveSet, Instant, Sectors};
 use super::{At, Computed, Homed, Recovery, Room, Space, Step};
 use crate::action::{Action, Sums};
 use crate::core::Core;
-use crate::journal::record::{Kind, Record};
 use crate::journal::ring::{Ring, Watermarks};
-use crate::journal::rules::Rule;
 use crate::journal::transaction::runs_of;
 use crate::journal::verdict::{Final, Missing, Source, Verdict};
+use crate::log::record::{Kind, Record};
+use crate::log::rules::Rule;
 use crate::shape::{Cell, Row};
 
 impl Recovery {

@@ -25,9 +25,9 @@ use levelhead_units::{DriveSet, Instant, Sectors};
 use super::{At, BATCH, Filled, Recovery, Space, Step};
 use crate::action::Action;
 use crate::core::Core;
-use crate::journal::contents::Stored;
-use crate::journal::record::{FoundRecord, Kind};
 use crate::journal::verdict::{OnRing, fits};
+use crate::log::contents::Stored;
+use crate::log::record::{FoundRecord, Kind};
 use crate::shape::{Cell, Row};
 
 /// What intents gave to the sectors of codewords.
@@ -266,7 +266,7 @@ mod tests {
     use levelhead_stats::Streams;
 
     use super::*;
-    use crate::journal::rules::Rules;
+    use crate::log::rules::Rules;
     use crate::settings::Settings;
 
     /// The judgement of a codeword, and the symbols that are written. `in_place` has a letter for each symbol: `o` is old, `n` is

@@ -65,8 +65,8 @@ mod tests {
     use levelhead_stats::Streams;
 
     use super::*;
-    use crate::journal::rules::Rules;
     use crate::journal::verdict::Final;
+    use crate::log::rules::Rules;
     use crate::settings::Settings;
     use crate::shape::Row;
 

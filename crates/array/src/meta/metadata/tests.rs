@@ -5,11 +5,11 @@ use levelhead_testkit::extent;
 use levelhead_units::{Bytes, DriveIdx};
 
 use super::*;
-use crate::background::progress::ScrubFound;
 use crate::meta::membership::Why;
 use crate::meta::own::Own;
 use crate::meta::reserve::Division;
 use crate::meta::wishes::{GoesOn, RebuildWish, ScrubMark};
+use crate::progress::ScrubFound;
 
 const PAGE: &str = include_str!("../../../../../docs/formats/metadata.md");
 

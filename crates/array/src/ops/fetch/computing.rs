@@ -18,7 +18,7 @@ use levelhead_units::Sectors;
 use super::{Codeword, Fetch, Wish, present};
 use crate::action::Action;
 use crate::core::Core;
-use crate::journal::rules::Rule;
+use crate::log::rules::Rule;
 
 /// Symbols that were computed and may be wrong.
 #[derive(Clone, Debug)]

@@ -1,0 +1,298 @@
+//! The machine: the state of an array, and how events step it from one room to the next.
+//!
+//! - `engine`, `due`: events in, actions out, and what is due at a time;
+//! - `operations`, `flush`, `overdue`, `refused`: operations from their stripes to their answers;
+//! - `journal`, `metadata`: what waits for the journal and for the metadata;
+//! - `background`: what it does without being asked by a client;
+//! - `readback`: what was written is read back.
+//!
+//! The invariants A1 to A5 are with the crate.
+
+pub(crate) mod background;
+mod due;
+mod engine;
+mod flush;
+mod journal;
+mod metadata;
+mod operations;
+mod overdue;
+pub(crate) mod readback;
+mod refused;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use levelhead_block::BufId;
+use levelhead_block::Outcome;
+use levelhead_stats::Streams;
+use levelhead_units::{DriveIdx, DriveSet, Instant, Sectors};
+
+use crate::array::background::copying::Copies;
+use crate::array::background::rebuild::Rebuild;
+use crate::array::background::scrub::Scrub;
+use crate::array::flush::FlushOp;
+use crate::array::readback::checking::Checks;
+use crate::array::readback::metadata::RecordChecks;
+use crate::budget::Pacer;
+use crate::core::in_progress::InProgress;
+use crate::core::{Core, Sub};
+use crate::counters::Counters;
+use crate::drives::detect::Figures;
+use crate::event::ArrayEvent;
+use crate::event::ResyncTold;
+use crate::journal::Journal;
+use crate::meta::metadata::Forced;
+use crate::names::{OpId, SubId};
+use crate::ops::check::{CheckOp, Scope};
+use crate::ops::fill::{FillOp, Span};
+use crate::ops::locks::StripeLocks;
+use crate::ops::mend::{self, MendOp};
+use crate::ops::read::{EndedReads, ReadOp, Wanted};
+use crate::ops::write::{Cause, WriteOp};
+use crate::policy::Policy;
+use crate::policy::tau::DriveView;
+use crate::progress::Resync;
+use crate::settings::Settings;
+use crate::shape::{Area, Layout};
+use crate::store::Store;
+use crate::timers::Timers;
+
+/// An array. Call [`Array::poll`] until it returns `None` after every other call.
+#[derive(Clone, Debug)]
+pub struct Array {
+    core: Core,
+    policy: Policy,
+    locks: StripeLocks,
+    ops: InProgress<OpId, Op>,
+    ended_reads: EndedReads,
+    op_next: OpId,
+    /// Operations that hold their stripes and have not begun, in order.
+    granted: VecDeque<OpId>,
+    resync: Resync,
+    scrub: Scrub,
+    /// When the next step of it may begin.
+    pacer: Pacer,
+    /// What has been told of it.
+    resync_told: ResyncTold,
+    rebuild: Rebuild,
+    copies: Copies,
+    checks: Checks,
+    record_checks: RecordChecks,
+    /// What is recorded of the array, where something is.
+    store: Option<Store>,
+    /// Where what is written goes first, where a journal is kept.
+    journal: Option<Journal>,
+    /// Operations that hold their stripes and wait until data may be written, or for the journal.
+    unopened: Vec<OpId>,
+    stop: Stop,
+    /// When the array ends whether or not everything is safe.
+    stop_by: Option<Instant>,
+    /// When all requests that are still waiting are given up.
+    give_up_at: Option<Instant>,
+    /// Clients' requests that are not answered yet.
+    outstanding: usize,
+    /// When operations that clients wait for came, where there is a limit to that.
+    arrived: BTreeMap<OpId, Instant>,
+    /// When it was last looked for drives that are silent or keep changes waiting.
+    looked: Instant,
+    /// Until when no drive is declared unresponsive or failed for its silence (S5, S6).
+    spared_until: Instant,
+    /// Drives that kept a write or a flush waiting then for as long as makes a drive lost.
+    kept_waiting: DriveSet,
+    timers: Timers,
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    /// Waits for its stripes.
+    Locked(Start),
+    // In boxes, so that little is moved when operations come and go.
+    Read(Box<ReadOp>),
+    Write(Box<WriteOp>),
+    Fill(Box<FillOp>),
+    Flush(FlushOp),
+    Check(Box<CheckOp>),
+    Mend(Box<MendOp>),
+}
+
+/// Whether a step has changed something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moved {
+    No,
+    Yes,
+}
+
+/// Whether the array is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    No,
+    Wanted,
+    /// It has been said how it ended.
+    Told,
+}
+
+/// The end of a command that an operation waits for.
+#[derive(Clone, Copy)]
+struct Ended<'a> {
+    sub: SubId,
+    state: &'a Sub,
+    /// What a read filled, unless the drive is lost.
+    buf: Option<BufId>,
+    outcome: &'a Outcome,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Start {
+    Read(Wanted),
+    Write(Cause),
+    Check(Scope),
+    Fill(Span),
+    Mend(mend::Span),
+}
+
+impl Array {
+    /// An array at rest. `streams` decides what is left to chance: the lanes of
+    /// `paper32`, and where drives are probed.
+    ///
+    /// Panics if the window is zero or the drives hold no stripe.
+    pub fn new(settings: &Settings, streams: Streams) -> Self {
+        let core = Core::new(settings, streams);
+        let wishes =
+            settings.recorded.as_ref().map(|known| known.metadata.wishes).unwrap_or_default();
+        let size = settings.area.size();
+        assert!(core.layout.stripes() > 0, "{} sectors hold no stripe", size.get());
+        let mut array = Self {
+            core,
+            policy: settings.policy,
+            locks: StripeLocks::default(),
+            ops: InProgress::default(),
+            ended_reads: EndedReads::default(),
+            op_next: 0,
+            granted: VecDeque::new(),
+            resync: Resync::Idle,
+            scrub: Scrub::new(settings.spec.drives(), wishes.scrub),
+            pacer: Pacer::new(settings.background),
+            resync_told: ResyncTold::default(),
+            rebuild: Rebuild::new(settings.background, wishes.rebuild),
+            copies: Copies::default(),
+            checks: Checks::new(settings.spec.members()),
+            record_checks: RecordChecks::default(),
+            store: settings.recorded.as_ref().map(Store::new),
+            journal: Journal::new(settings),
+            unopened: Vec::new(),
+            stop: Stop::No,
+            stop_by: None,
+            give_up_at: None,
+            outstanding: 0,
+            arrived: BTreeMap::new(),
+            looked: Instant::ZERO,
+            spared_until: Instant::ZERO,
+            kept_waiting: DriveSet::EMPTY,
+            timers: Timers::default(),
+        };
+        if let Some(recorded) = &settings.recorded {
+            for drive in array.core.drives.reachable().iter() {
+                let own = recorded.owns[drive.as_usize()].as_ref();
+                assert!(own.is_some(), "Q2: drive {drive} is present and was not found");
+            }
+            array.tell(ArrayEvent::Assembled {
+                absent: array.core.drives.away(),
+                forced: if recorded.forced_over.is_some() { Forced::Yes } else { Forced::No },
+                unsynced: array.core.layout.stripes() - array.core.synced,
+            });
+            array.tell_scrub_goes_on();
+        }
+        array.set_timers(Instant::ZERO);
+        array
+    }
+
+    /// How many sectors clients can address.
+    pub fn size(&self) -> Sectors {
+        self.core.layout.size()
+    }
+
+    /// Where everything lies.
+    pub fn layout(&self) -> &Layout {
+        &self.core.layout
+    }
+
+    /// Where the layout's sectors lie on every drive.
+    pub fn area(&self) -> &Area {
+        &self.core.area
+    }
+
+    /// The lost drives.
+    pub fn lost(&self) -> DriveSet {
+        self.core.drives.lost()
+    }
+
+    /// Those of them that are not being filled either.
+    pub fn away(&self) -> DriveSet {
+        self.core.drives.away()
+    }
+
+    /// Those of the lost drives whose loss is not safely recorded yet, where losses are recorded.
+    pub fn unrecorded(&self) -> DriveSet {
+        self.core.unrecorded
+    }
+
+    /// Stripes whose redundancy is valid, from the first on.
+    pub fn synced(&self) -> u64 {
+        self.core.synced
+    }
+
+    /// How far the resync is.
+    pub fn resync(&self) -> Resync {
+        self.resync
+    }
+
+    /// What it has done since it was started.
+    pub fn counters(&self) -> Counters {
+        self.core.counters
+    }
+
+    /// How reads are served.
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// Commands waiting for a drive or inside it.
+    pub fn queue_len(&self, drive: DriveIdx) -> usize {
+        self.core.drives.queue_len(drive)
+    }
+
+    /// What is known of a drive, and what policies decide from: what it says and what is seen of it.
+    pub fn view(&self, now: Instant, drive: DriveIdx) -> DriveView {
+        self.core.drives.view(now, drive)
+    }
+
+    /// How fast a drive is, compared with the others.
+    pub fn figures(&self, now: Instant, drive: DriveIdx) -> Figures {
+        self.core.drives.figures(now, drive)
+    }
+
+    /// Drives that are not read while others suffice: because they were found slow, or because an operator wants
+    /// that.
+    pub fn sat_out(&self) -> DriveSet {
+        self.core.drives.sat_out()
+    }
+
+    /// Drives that have had something to do for long, and ended nothing.
+    pub fn silent(&self) -> DriveSet {
+        self.core.drives.silent()
+    }
+
+    /// Whether a command of this drive was refused, or has not reached it, and is sent again until it ends.
+    pub fn has_refused(&self, drive: DriveIdx) -> bool {
+        self.core.has_refused(drive)
+    }
+
+    /// Whether no request and no command is in progress.
+    pub fn is_quiet(&self) -> bool {
+        self.ops.is_empty() && self.core.is_quiet()
+    }
+
+    /// The same, except for commands of drives that are silent.
+    pub fn is_quiet_but_for_silent(&self) -> bool {
+        self.ops.is_empty() && self.core.is_quiet_but_for_silent()
+    }
+}
