@@ -88,5 +88,6 @@ pub use settings::verify::{Promise, Reach, VerifyMode, VerifySettings, VerifyWri
 pub use settings::{Content, HostOrder, JournalSettings, Left, Patience, Settings};
 pub use shape::redundancy::{Redundancy, Term};
 pub use shape::{
-    Area, Cell, DRIVE_SECTORS_MAX, DriveCounts, Family, Layout, Parity, Row, Spec, SpecError,
+    Area, Cell, DRIVE_SECTORS_MAX, DriveCounts, Family, Layout, Losses, Parity, Row, Spec,
+    SpecError,
 };

@@ -43,10 +43,10 @@ use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Instant, Lba, Nanos, Sectors};
 
 use crate::names::SubId;
+use crate::policy::View;
 use crate::policy::level;
 use crate::policy::tau::{DriveView, Share};
 use crate::policy::tolerant::Streaks;
-use crate::policy::{Mirror, View};
 use crate::settings::{HostOrder, Patience, Settings};
 use arrivals::Rhythm;
 use detect::{DriveEvent, Figures, Refusal};
@@ -405,10 +405,10 @@ impl Drives {
         // Of an array that has failed some drives may sit out that another one's loss makes needed.
         let is_spared = |drives: DriveSet| drives.is_empty() || self.can_spare(drives);
         let spared = |drives| if is_spared(drives) { drives } else { DriveSet::EMPTY };
-        let (spec, lost) = (*self.standings.spec(), self.lost());
+        let losses = self.standings.losses();
         View {
             shares: &[],
-            mirror: spec.is_mirror().then_some(Mirror { spec, lost }),
+            mirror: losses.spec.is_mirror().then_some(losses),
             spare: self.standings.spare(),
             arrivals: self.rhythm.arrivals(),
             window: self.window,

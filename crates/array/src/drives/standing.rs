@@ -33,7 +33,7 @@
 use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos};
 
 use super::detect::{Detector, DriveEvent, EventKind, Figures, FoundSlow, Refusal};
-use crate::shape::Spec;
+use crate::shape::{Losses, Spec};
 
 /// How long a drive sits out at least, the first time and at most.
 const TERM: Nanos = Nanos::from_secs(5);
@@ -178,14 +178,19 @@ impl Standings {
         self.spec.redundant().saturating_sub(self.lost_data().len() as usize)
     }
 
+    /// What is lost of its layout.
+    pub(crate) fn losses(&self) -> Losses {
+        Losses { spec: self.spec, lost: self.lost }
+    }
+
     /// Whether the layout survives the loss of these drives, too.
     pub(crate) fn can_spare(&self, drives: DriveSet) -> bool {
-        self.spec.survives(self.lost.or(drives))
+        self.losses().can_spare(drives)
     }
 
     /// Whether more drives are lost than the layout survives.
     pub(crate) fn has_failed(&self) -> bool {
-        !self.spec.survives(self.lost)
+        !self.can_spare(DriveSet::EMPTY)
     }
 
     /// Drives that sit out.

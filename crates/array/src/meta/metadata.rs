@@ -139,6 +139,11 @@ impl Metadata {
         Layout::new(self.spec, self.drive_size).stripes()
     }
 
+    /// Whether all data can be had from the drives that are present.
+    pub(crate) fn can_do_without_absent(&self) -> bool {
+        self.spec.survives(not_present(&self.members))
+    }
+
     /// Whether some drive with a copy of this is left, whatever loss the layout survives.
     pub fn is_on_enough(&self, copies: DriveSet) -> bool {
         self.spec.is_enough(not_present(&self.members).or(copies))
@@ -165,7 +170,7 @@ impl Metadata {
         let first = self.journal.map_or(1, |kept| kept.first);
         limit((1..=1 << 62).contains(&first), "first transaction")?;
         limit(self.journal.is_some() || self.spec.journals() == 0, "journal")?;
-        limit(self.spec.survives(not_present(&self.members)), "drives that are not present")?;
+        limit(self.can_do_without_absent(), "drives that are not present")?;
         let is_good = |member: &Member| match member.membership {
             Membership::Present | Membership::Spare => member.lacks.is_none(),
             Membership::Filling { to } => to <= stripes,

@@ -36,7 +36,7 @@ use levelhead_block::Effort;
 use levelhead_units::{DriveSet, meant};
 
 use crate::policy::tau::{Form, Share, net_latency};
-use crate::shape::Spec;
+use crate::shape::Losses;
 use level::Level;
 use tolerant::Tolerant;
 
@@ -181,7 +181,7 @@ pub struct View<'a> {
     /// with requested data.
     pub spare: usize,
     /// Present if the array is a mirror: `shares` are then the drives with copies of what is read.
-    pub mirror: Option<Mirror>,
+    pub mirror: Option<Losses>,
     /// When requests come.
     pub arrivals: Arrivals,
     /// Commands inside a drive at most.
@@ -200,21 +200,12 @@ pub struct View<'a> {
     pub persistent: DriveSet,
 }
 
-/// What decides which drives of a mirror can be done without together.
-#[derive(Clone, Copy, Debug)]
-pub struct Mirror {
-    /// Its shape.
-    pub spec: Spec,
-    /// The drives that it does without already.
-    pub lost: DriveSet,
-}
-
 impl View<'_> {
     /// Whether these drives can be done without.
     pub(crate) fn can_spare(&self, aside: DriveSet) -> bool {
         match self.mirror {
             None => aside.len() as usize <= self.spare,
-            Some(Mirror { spec, lost }) => spec.survives(lost.or(aside)),
+            Some(losses) => losses.can_spare(aside),
         }
     }
 }

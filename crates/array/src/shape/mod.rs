@@ -2,9 +2,11 @@
 
 mod area;
 mod layout;
+mod losses;
 pub(crate) mod redundancy;
 mod spec;
 
 pub use area::{Area, DRIVE_SECTORS_MAX};
 pub use layout::{Cell, Layout, Row};
+pub use losses::Losses;
 pub use spec::{DriveCounts, Family, Parity, Spec, SpecError};
