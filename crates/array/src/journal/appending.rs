@@ -142,6 +142,7 @@ impl Journal {
             committed: says.committed,
             retired: says.retired,
             dropped: Vec::new(),
+            has_gaps: false,
         };
         let contents = transaction.map_or_else(Vec::new, |known| known.segments(None));
         core.log(into, record, Sums::Of(contents));
