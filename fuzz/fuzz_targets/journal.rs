@@ -73,6 +73,7 @@ fn changed(given: &[u8], place: u64) -> [u8; SECTOR] {
         committed: 900,
         retired: 800,
         dropped: if is_mark { vec![907, 909] } else { Vec::new() },
+        has_gaps: is_mark,
     };
     let sums: Vec<u32> = (0..record.runs.iter().map(|run| run.extent.sectors.get()).sum())
         .map(|at: u64| at as u32)

@@ -108,6 +108,8 @@ pub(crate) struct Core {
     pub(crate) hindering: DriveSet,
     /// The name of the journal's next transaction, once all others are over.
     pub(crate) journal_next: Option<u64>,
+    /// How often as much as all of a ring was written to it.
+    pub(crate) ring_wraps: u64,
     /// What operations want to be written, on its way to the journal.
     pub(crate) to_journal: VecDeque<Contents>,
     /// Operations that have written in place what the journal has only announced.
@@ -177,6 +179,7 @@ impl Core {
             goes_round_lagging: matches!(settings.policy, Policy::Level(_)),
             hindering: DriveSet::EMPTY,
             journal_next: None,
+            ring_wraps: 0,
             to_journal: VecDeque::new(),
             in_place: VecDeque::new(),
             intents_at_risk: AtRisk::default(),

@@ -273,6 +273,7 @@ mod tests {
             committed,
             retired: 1,
             dropped: Vec::new(),
+            has_gaps: false,
         };
         (subject, FoundRecord { record, sums: vec![1, 2], is_whole })
     }

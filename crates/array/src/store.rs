@@ -67,8 +67,8 @@ use crate::names::SubId;
 /// How long a change that nothing waits for may take to be written.
 const LATER: Nanos = Nanos::from_secs(1);
 
-/// How often a generation is written while clients write, at least: a drive or an image of one that is put back to an earlier
-/// state has less than it is known to have stored.
+/// How often a generation is written while clients write, at least, and once as much as all of a ring was written: a drive or an
+/// image of one that is put back to an earlier state has less than it is known to have stored.
 const REFRESH: Nanos = Nanos::from_secs(60);
 
 /// See the module.
@@ -105,6 +105,7 @@ pub(crate) struct Store {
 struct Refreshed {
     at: Instant,
     writes: u64,
+    ring_wraps: u64,
 }
 
 /// A drive that is given some generations before all others.
@@ -245,7 +246,7 @@ impl Store {
             is_recorded,
             later_at: None,
             opens_at: None,
-            refreshed: Refreshed { at: Instant::ZERO, writes: 0 },
+            refreshed: Refreshed { at: Instant::ZERO, writes: 0, ring_wraps: 0 },
         }
     }
 
@@ -714,6 +715,7 @@ impl Store {
         let after = match core.meta.change() {
             Change::Later => Some(LATER),
             Change::None if has_written && core.lease_end.is_some() => Some(fence::SIGN),
+            Change::None if core.ring_wraps > self.refreshed.ring_wraps => Some(LATER),
             Change::None if has_written => Some(REFRESH),
             Change::None | Change::Now => None,
         };
@@ -767,7 +769,8 @@ impl Store {
         self.content = Arc::new(metadata.clone());
         self.uncommitted.push_back(Begun::of(&self.content));
         self.gives = true;
-        self.refreshed = Refreshed { at: now, writes: core.writes_ended };
+        let (writes, ring_wraps) = (core.writes_ended, core.ring_wraps);
+        self.refreshed = Refreshed { at: now, writes, ring_wraps };
         core.meta.begin(generation);
         if was == Change::Now && self.records_changes() {
             core.meta.note_change(Change::Later); // G5

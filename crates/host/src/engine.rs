@@ -34,6 +34,7 @@ pub(crate) mod own;
 pub(crate) mod release;
 pub(crate) mod replacing;
 mod stopping;
+mod sums;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -58,6 +59,7 @@ use self::inbox::{Inbox, Inlet};
 use self::own::{Own, Rest, Tag};
 use self::release::Release;
 use self::replacing::{Comeback, Ready};
+use self::sums::SumsOfTransactions;
 use crate::clock::ServerTime;
 use crate::error::HostError;
 use crate::event_log::{EventLog, LostMember, NumberedEvent};
@@ -156,6 +158,7 @@ pub struct Engine {
     request_last: u64,
     /// Buffers that are with a drive that fills them.
     lent: BTreeMap<SubId, BufId>,
+    sums: SumsOfTransactions,
     latencies: Latencies,
     health_next: Instant,
     /// Who wants the array to stop.
@@ -191,6 +194,7 @@ impl Engine {
             requests: BTreeMap::new(),
             request_last: 0,
             lent: BTreeMap::new(),
+            sums: SumsOfTransactions::default(),
             waiting: VecDeque::new(),
             latencies: Latencies::default(),
             health_next: Instant::ZERO,
@@ -366,13 +370,16 @@ impl Engine {
                     self.parts.buffers.inscribe(into, &what.encode());
                 }
                 Action::Log { into, record, sums } => {
-                    let sums = match sums {
-                        Sums::Known(sums) => sums,
+                    let buffers = &mut self.parts.buffers;
+                    let header = match sums {
+                        Sums::Known(sums) => record.encode(&sums),
                         Sums::Of(contents) => {
-                            checksums(self.parts.buffers.share(&contents).iter().map(Piece::bytes))
+                            let compute =
+                                || checksums(buffers.share(&contents).iter().map(Piece::bytes));
+                            record.encode(self.sums.of(record.id, compute))
                         }
                     };
-                    self.parts.buffers.inscribe(into, &record.encode(&sums));
+                    buffers.inscribe(into, &header);
                 }
                 Action::Examine { buf, first, unreadable, ring } => {
                     let found = examine(self.parts.buffers.bytes(buf), first, &unreadable, ring);

@@ -97,6 +97,7 @@ impl Journal {
             entries.iter().filter(|entry| entry.id != 0).count() as u64;
         core.counters.journal_marks += entries.iter().filter(|entry| entry.id == 0).count() as u64;
         let sectors = entries.iter().map(|entry| entry.sectors).sum();
+        core.ring_wraps += u64::from(self.rings[drive.as_usize()].note_written(sectors));
         let extent = Extent::new(entries[0].place, sectors);
         let (durability, zero_tail) = (Durability::Durable, ZeroTail::None);
         let command = Command::Write { extent, durability, zero_tail };
@@ -142,6 +143,7 @@ impl Journal {
             committed: says.committed,
             retired: says.retired,
             dropped: Vec::new(),
+            has_gaps: false,
         };
         let contents = transaction.map_or_else(Vec::new, |known| known.segments(None));
         core.log(into, record, Sums::Of(contents));

@@ -18,7 +18,7 @@
 //! - X3. Nothing is served before every ring that is there says for good that everything is over.
 //! - X4. It ends, whatever sectors drives do not give: each time it begins anew because of one, that is a sector more
 //!   which counts as unreadable. A sector of a ring counts as readable again when it is written; one that then is not
-//!   given is not written any more.
+//!   given is not written any more. Records say of their ring that it had such sectors: what it lacks then proves nothing.
 //! - X5. What is computed is written only if it has the checksum that its transaction's records name.
 //! - X6. What is found in the journal is lacking on every drive of which it is known what it lacks. That is committed before it
 //!   ends.
@@ -663,6 +663,7 @@ impl Recovery {
                 committed,
                 retired,
                 dropped: dropped.clone(),
+                has_gaps: false,
             };
             let at = At::one(drive, Space::Drive, record.place);
             let buf = core.acquire(Sectors::new(1));
@@ -786,6 +787,7 @@ mod tests {
             committed: 0,
             retired: 0,
             dropped: Vec::new(),
+            has_gaps: false,
         };
         FoundRecord { record, sums: Vec::new(), is_whole }
     }

@@ -55,6 +55,8 @@ pub(crate) struct Ring {
     latest: Option<Lba>,
     /// What the ring says for good.
     pub(crate) durable: Watermarks,
+    /// What was written to it since as much as all of it was.
+    written: Sectors,
     rules: Rules,
 }
 
@@ -138,8 +140,19 @@ impl Ring {
             since: None,
             latest: None,
             durable: Watermarks::default(),
+            written: Sectors::ZERO,
             rules,
         }
+    }
+
+    /// Sectors go to it; returns whether that makes as much as all of it again.
+    pub(crate) fn note_written(&mut self, sectors: Sectors) -> bool {
+        self.written += sectors;
+        let is_all = self.written >= self.pieces().map(|piece| piece.sectors).sum();
+        if is_all {
+            self.written = Sectors::ZERO;
+        }
+        is_all
     }
 
     /// The most sectors that a record may have, header and payload: half of the largest piece, so that a ring is
@@ -433,6 +446,15 @@ mod tests {
         let name = RingName { array: Uuid::default(), member: MemberId::default() };
         let piece = |lba| Extent::new(Lba::new(lba), Sectors::new(MARKS + sectors));
         Ring::new(DriveIdx::new(0), name, &[piece(100), piece(1_000)], Rules::ALL)
+    }
+
+    #[test]
+    fn as_much_as_all_of_a_ring_is_written_once_in_as_many_sectors_as_it_has() {
+        let mut ring = ring(18);
+        // Two pieces of 20 sectors.
+        let written = (0..9).map(|_| ring.note_written(Sectors::new(10))).collect::<Vec<bool>>();
+        let at: Vec<usize> = (0..9).filter(|&at| written[at]).collect();
+        assert_eq!(at, [3, 7]);
     }
 
     #[test]

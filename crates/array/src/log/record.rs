@@ -53,6 +53,7 @@ mod at {
     pub(super) const RETIRED: usize = 88;
     pub(super) const PARTICIPANTS: usize = 96;
     pub(super) const SEATING: usize = 104;
+    pub(super) const GAPS: usize = 108;
     /// The first byte of the lists.
     pub(super) const LISTS: usize = 128;
     pub(super) const CHECKSUM: usize = SECTOR_SIZE - 4;
@@ -115,6 +116,9 @@ pub struct Record {
     pub retired: u64,
     /// Transactions that were found uncommitted after a crash, and count as never begun.
     pub dropped: Vec<u64>,
+    /// Whether sectors of its ring could not be read when a recovery wrote it: it may lie where another record did, so that what
+    /// the ring lacks proves nothing.
+    pub has_gaps: bool,
 }
 
 /// A record that was found.
@@ -186,6 +190,7 @@ impl Record {
         put(at::ARRAY, &self.ring.array.0);
         put(at::MEMBER, &self.ring.member.uuid.0);
         put(at::SEATING, &self.ring.member.seating.to_le_bytes());
+        put(at::GAPS, &[u8::from(self.has_gaps)]);
         put(at::PLACE, &self.place.get().to_le_bytes());
         put(at::ID, &self.id.to_le_bytes());
         put(at::COMMITTED, &self.committed.to_le_bytes());
@@ -253,6 +258,7 @@ impl Record {
             committed: u64_at(bytes, at::COMMITTED),
             retired: u64_at(bytes, at::RETIRED),
             dropped: (0..drops).map(|idx| u64_at(bytes, first_drop + idx * DROP_BYTES)).collect(),
+            has_gaps: bytes[at::GAPS] != 0,
         };
         let sums: Vec<u32> =
             (0..sums).map(|idx| u32_at(bytes, first_sum + idx * SUM_BYTES)).collect();

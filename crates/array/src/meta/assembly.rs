@@ -556,10 +556,11 @@ fn check_past(
 
 /// Whether a drive with this metadata is the very one that the place has lost, of which it is known what it lacks, and has
 /// not been part of an array that went on without the others since. A drive that has less than it had stored is a copy from
-/// before. It was given `lead` generations at most that those who lost it have not heard of.
+/// before. It was given `lead` generations at most that those who lost it have not heard of; up to what they know it was given
+/// it has what they have had.
 pub(crate) fn may_return(own: &Metadata, others: &[Member], drive: DriveIdx, lead: u64) -> bool {
     let Some(member) = others.get(drive.as_usize()) else { return false };
-    let is_of_then = member.stored <= own.generation && own.generation <= member.given.plus(lead);
+    let has = own.generation;
     let mut all = others
         .iter()
         .enumerate()
@@ -569,8 +570,9 @@ pub(crate) fn may_return(own: &Metadata, others: &[Member], drive: DriveIdx, lea
         let known = own.members.get(at);
         known.is_some_and(|known| known.is_present() || known.is_filling() && known.id == other.id)
     };
-    let is_behind = all.all(|(at, other)| is_there(at, other));
-    member.lacks.is_some() && is_of_then && is_behind
+    let is_of_then = has <= member.given
+        || has <= member.given.plus(lead) && all.all(|(at, other)| is_there(at, other));
+    member.lacks.is_some() && member.stored <= has && is_of_then
 }
 
 impl fmt::Display for Doubt {

@@ -210,6 +210,7 @@ impl Recovery {
             committed,
             retired,
             dropped: Vec::new(),
+            has_gaps: self.rings_with_gaps().contains(ring.drive),
         };
         core.log(Place { buf, sector: 0 }, record, Sums::Known(sums));
         self.computed.push(Computed { homed, buf, place, cells: cells.to_vec() });

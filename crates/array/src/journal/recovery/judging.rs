@@ -59,12 +59,21 @@ impl Announced {
 }
 
 impl Recovery {
-    /// Intents of which a ring that is there should have a record and has none: they were never on enough rings, so
+    /// Rings that may have held records which are nowhere: sectors of them were not given, to this recovery or to one that was cut
+    /// off and has written there since.
+    pub(super) fn rings_with_gaps(&self) -> DriveSet {
+        let unread = self.torn.iter().chain(&self.rewritten).map(|at| at.drive);
+        let retired = self.verdict.retired;
+        let records = self.records.iter().filter(|on| on.found.record.id >= retired);
+        unread.chain(records.filter(|on| on.found.record.has_gaps).map(|on| on.ring)).collect()
+    }
+
+    /// Intents of which a ring that is there, and has no gaps, should have a record and has none: they were never on enough rings, so
     /// that nothing was written in place. Not so below what some ring says is committed: another recovery may have
     /// missed such a ring, and decided that they count (V2).
     pub(super) fn find_unwritten(&mut self, core: &Core) {
         let present = core.drives.present();
-        let unread: DriveSet = self.torn.iter().map(|torn| torn.drive).collect();
+        let unread = self.rings_with_gaps();
         let mut holders: BTreeMap<u64, DriveSet> = BTreeMap::new();
         let mut found: BTreeMap<u64, DriveSet> = BTreeMap::new();
         for OnRing { ring, found: FoundRecord { record, .. } } in self.intents() {
@@ -264,9 +273,13 @@ fn is_held(core: &Core, cell: Cell) -> bool {
 #[cfg(test)]
 mod tests {
     use levelhead_stats::Streams;
+    use levelhead_units::{DriveIdx, Lba};
 
     use super::*;
+    use crate::log::record::{Record, RingName};
     use crate::log::rules::Rules;
+    use crate::meta::membership::MemberId;
+    use crate::meta::superblock::Uuid;
     use crate::settings::Settings;
 
     /// The judgement of a codeword, and the symbols that are written. `in_place` has a letter for each symbol: `o` is old, `n` is
@@ -316,6 +329,58 @@ mod tests {
             (mirror, "---", damaged(&[0]), vec![1, 2]),
         ] {
             assert_eq!(judged(spec, in_place), (judgement, written), "{spec}: {in_place}");
+        }
+    }
+
+    /// An intent that one of its rings lacks was never written in place, unless the ring has gaps, or had some that a recovery which
+    /// was cut off has filled.
+    #[test]
+    fn what_a_ring_lacks_proves_nothing_where_it_has_gaps_or_had_some() {
+        let settings = Settings::of_test("raid5:2+1,chunk=4KiB".parse().unwrap());
+        let core = Core::new(&settings, Streams::new(1));
+        let [first, second] = [0, 1].map(DriveIdx::new);
+        let sector = At::one(second, Space::Drive, Lba::new(9));
+        let on = |ring, kind, id, has_gaps| {
+            let record = Record {
+                ring: RingName { array: Uuid::default(), member: MemberId::default() },
+                place: Lba::new(7),
+                kind,
+                id,
+                drive: ring,
+                participants: DriveSet::first(2),
+                runs: Vec::new(),
+                committed: 0,
+                retired: 5,
+                dropped: Vec::new(),
+                has_gaps,
+            };
+            OnRing { ring, found: FoundRecord { record, sums: Vec::new(), is_whole: true } }
+        };
+        let intent = on(first, Kind::Intent, 5, false);
+        for (other, gap, is_unwritten) in [
+            (None, None, true),
+            (Some(on(second, Kind::Intent, 5, false)), None, false),
+            (None, Some(sector), false),
+            (Some(on(second, Kind::Payload, 6, true)), None, false),
+            (Some(on(second, Kind::Payload, 6, false)), None, true),
+            // That recovery came to its end.
+            (Some(on(second, Kind::Payload, 4, true)), None, true),
+        ] {
+            let mut recovery = Recovery::new(1, Rules::ALL);
+            recovery.verdict.retired = 5;
+            recovery.records.push(intent.clone());
+            recovery.records.extend(other.clone());
+            for is_rewritten in [false, true] {
+                recovery.torn = gap.into_iter().filter(|_| !is_rewritten).collect();
+                recovery.rewritten = gap.into_iter().filter(|_| is_rewritten).collect();
+                recovery.verdict.dropped.clear();
+                recovery.find_unwritten(&core);
+                assert_eq!(
+                    recovery.verdict.dropped.contains(&5),
+                    is_unwritten,
+                    "{other:?} {gap:?}"
+                );
+            }
         }
     }
 }

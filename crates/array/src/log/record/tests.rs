@@ -26,6 +26,7 @@ fn example() -> Record {
         committed: 0x0102_0304_0506_0700,
         retired: 0x0102_0304_0506_0600,
         dropped: Vec::new(),
+        has_gaps: false,
     }
 }
 
@@ -38,7 +39,7 @@ fn mark() -> Record {
 
 fn intent() -> Record {
     let runs = example().runs.into_iter().map(|run| ChangedRun { is_here: false, ..run });
-    Record { kind: Kind::Intent, runs: runs.collect(), ..example() }
+    Record { kind: Kind::Intent, runs: runs.collect(), has_gaps: true, ..example() }
 }
 
 fn lines(bytes: &[u8]) -> Vec<String> {

@@ -117,6 +117,7 @@ fn drive_that_did_without_one_that_the_array_has_does_not_come_back() {
     {
         let mut case = Case::new();
         case.own.members[1].membership = membership;
+        case.own.generation = Generation(GIVEN + 1);
         // Drive 1 came back to it alone.
         case.own.members[1].id.seating += u32::from(case.own.members[1].is_filling());
         case.check(false, "it did without drive 1");
@@ -125,6 +126,21 @@ fn drive_that_did_without_one_that_the_array_has_does_not_come_back() {
         let mut all = case.found();
         all.remove(1);
         assert_eq!(assemble(&all).unwrap().returning.len(), 1, "{membership:?}");
+    }
+}
+
+/// While drive 2 was there, drive 1 was lost or was being filled. They know that, and drive 1 is back since, or another one is in
+/// its place.
+#[test]
+fn drive_that_did_without_another_one_as_they_know_comes_back() {
+    for membership in
+        [Membership::Missing, Membership::Lost { why: Why::Failed }, Membership::Filling { to: 1 }]
+    {
+        let mut case = Case::new();
+        case.own.members[1].membership = membership;
+        case.right.members[1].id.seating += 1;
+        case.own.generation = Generation(GIVEN);
+        case.check(true, "they gave it that");
     }
 }
 
