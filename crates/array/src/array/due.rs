@@ -2,7 +2,8 @@
 
 use levelhead_units::Instant;
 
-use crate::array::{Array, Op, Stop};
+use crate::array::parts::Stop;
+use crate::array::{Array, Op};
 use crate::store::Store;
 use crate::timers::{Duty, Timer, first_of};
 
@@ -15,7 +16,7 @@ impl Array {
     /// Time has passed (A5).
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(op) = self.timers.take_read(now) {
-            let Some(Op::Read(read)) = self.ops.get_mut(op) else {
+            let Some(Op::Read(read)) = self.work.ops.get_mut(op) else {
                 unreachable!("T1: operation {op} is not a read")
             };
             read.handle_timeout(&self.core, now);
@@ -56,7 +57,7 @@ impl Array {
                 first_of([self.resync_at(), self.scrub_at(), self.runs_at(), rebuild, copy])
             }
             Duty::Verify => self.check_at(),
-            Duty::Stop => self.stop_by.filter(|_| self.stop == Stop::Wanted),
+            Duty::Stop => self.end.by.filter(|_| self.end.stop == Stop::Wanted),
         }
     }
 

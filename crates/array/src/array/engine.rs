@@ -3,13 +3,14 @@
 use levelhead_block::{Command, Health, Outcome, RequestId};
 use levelhead_units::{DriveIdx, DriveSet, Instant};
 
-use super::{Array, Moved, Start, Stop};
+use super::parts::Stop;
+use super::{Array, Moved, Start};
 use crate::action::{Action, Answer, Cost};
 use crate::array::readback::checking::HeldRead;
 use crate::drives::detect::Refusal;
 use crate::event::{ArrayEvent, Event};
 use crate::meta::membership::{Membership, Why};
-use crate::names::{OpId, SubId};
+use crate::names::SubId;
 use crate::ops::read::Wanted;
 use crate::ops::write::{Cause, Part};
 use crate::progress::ResyncProgress;
@@ -23,9 +24,9 @@ impl Array {
     /// Panics if the extent is empty or past the array's end.
     pub fn handle_request(&mut self, now: Instant, request: RequestId, command: Command) {
         assert!(command.fits(self.size()), "{command:?} is past the array's end");
-        self.core.drives.note_arrival(now, self.outstanding);
-        self.rebuild.note_request(now);
-        self.outstanding += 1;
+        self.core.drives.note_arrival(now, self.clients.outstanding);
+        self.own.rebuild.note_request(now);
+        self.clients.outstanding += 1;
         let start = match command {
             Command::Read { extent, effort } => Start::Read(Wanted { request, extent, effort }),
             Command::Write { extent, durability, .. }
@@ -84,10 +85,10 @@ impl Array {
     /// The array is to end: once every request has been answered, everything is made safe, the drives say
     /// so, and [`Action::Stopped`] comes. No request must follow.
     pub fn handle_stop(&mut self, now: Instant) {
-        if self.stop == Stop::No {
-            self.stop = Stop::Wanted;
+        if self.end.stop == Stop::No {
+            self.end.stop = Stop::Wanted;
             self.stop_checking();
-            self.stop_by = self.core.drives.patience().map(|patience| now + patience.answer());
+            self.end.by = self.core.drives.patience().map(|patience| now + patience.answer());
             self.note_end_is_near(now);
         }
         self.move_on(now);
@@ -103,7 +104,7 @@ impl Array {
     /// lost.
     pub(super) fn note_end_is_near(&mut self, now: Instant) {
         let at = self.core.drives.patience().map(|known| now + known.lost + known.silent);
-        self.give_up_at = self.give_up_at.or(at);
+        self.end.give_up_at = self.end.give_up_at.or(at);
     }
 
     /// How long it waits for a drive, where there is a limit.
@@ -149,22 +150,18 @@ impl Array {
     pub fn poll(&mut self) -> Option<Action> {
         let action = self.core.actions.pop_front()?;
         if let Action::Answer(answer) = &action {
-            self.outstanding = self.outstanding.checked_sub(1).expect("A1: answered twice");
+            self.clients.outstanding =
+                self.clients.outstanding.checked_sub(1).expect("A1: answered twice");
             self.core.counters.note_answer(answer.cost);
         }
         Some(action)
-    }
-
-    pub(super) fn name_op(&mut self) -> OpId {
-        self.op_next += 1;
-        self.op_next
     }
 
     /// Begins the operations that hold their stripes, moves the metadata on, and lets commands into the drives. In a
     /// loop, because an operation that begins may end at once, and others then get its stripes.
     pub(super) fn move_on(&mut self, now: Instant) {
         loop {
-            while let Some(op) = self.granted.pop_front() {
+            while let Some(op) = self.work.granted.pop_front() {
                 self.begin(now, op);
             }
             if self.move_the_rest(now) == Moved::No {
@@ -185,7 +182,7 @@ impl Array {
         if self.keep_journal(now) == Moved::No
             && self.keep_metadata(now) == Moved::No
             && has_begun == Moved::No
-            && self.granted.is_empty()
+            && self.work.granted.is_empty()
             && self.lose_overdue(now) == Moved::No
             && self.lose_unstored(now) == Moved::No
             && self.resync_within_budget(now) == Moved::No
@@ -206,7 +203,7 @@ impl Array {
     /// Tells what is new about the resync.
     pub(super) fn tell_resync(&mut self) {
         let (synced, stripes) = (self.core.synced, self.core.layout.stripes());
-        let event = self.resync_told.look(self.resync, ResyncProgress { synced, stripes });
+        let event = self.own.resync_told.look(self.own.resync, ResyncProgress { synced, stripes });
         event.into_iter().for_each(|event| self.tell(event));
     }
 
@@ -217,7 +214,7 @@ impl Array {
         let survived = !self.core.has_failed();
         let recorded = self.recorded_why(drive, why);
         self.note_copied_lost(drive);
-        self.rebuild.forget_copied(drive);
+        self.own.rebuild.forget_copied(drive);
         self.core.valid[drive.as_usize()] = 0;
         self.core.nearly_present = self.core.nearly_present.without(DriveSet::EMPTY.with(drive));
         let events = self.core.drives.handle_lost(now, drive);

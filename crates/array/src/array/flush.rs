@@ -67,7 +67,7 @@ impl FlushOp {
 
 impl Array {
     pub(crate) fn start_flush(&mut self, now: Instant, request: RequestId) {
-        let op = self.name_op();
+        let op = self.work.name();
         self.note_arrival(now, op);
         let flush = |core: &mut Core, drive| {
             core.enqueue(
@@ -95,14 +95,14 @@ impl Array {
         let has_lost_writes = std::mem::take(&mut self.core.has_lost_writes);
         let awaits = self.core.intents_at_risk.wait();
         let flush = FlushOp { request, pending, subs, awaits, covers, has_lost_writes };
-        self.ops.insert(op, Op::Flush(flush));
+        self.work.ops.insert(op, Op::Flush(flush));
         self.advance(now, op);
     }
 
     /// What flushes wait for may be safe.
     pub(crate) fn advance_flushes(&mut self, now: Instant) {
         let is_flush = |(op, state): (OpId, &Op)| matches!(state, Op::Flush(_)).then_some(op);
-        let flushes: Vec<OpId> = self.ops.iter().filter_map(is_flush).collect();
+        let flushes: Vec<OpId> = self.work.ops.iter().filter_map(is_flush).collect();
         flushes.into_iter().for_each(|op| self.advance(now, op));
     }
 
@@ -114,7 +114,7 @@ impl Array {
         }
         let ended = self.core.writes_ended;
         let mut is_said = false;
-        for op in self.ops.values_mut() {
+        for op in self.work.ops.values_mut() {
             if let Op::Flush(flush) = op {
                 flush.has_lost_writes = true;
                 // One that began before the last of these writes ended does not speak for that.

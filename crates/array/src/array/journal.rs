@@ -42,7 +42,7 @@ impl Array {
         journal.advance(&mut self.core, now);
         let ended = journal.take_ended();
         for op in journal.take_taken_over() {
-            let Some(Op::Write(write)) = self.ops.get_mut(op) else {
+            let Some(Op::Write(write)) = self.work.ops.get_mut(op) else {
                 unreachable!("N2: operation {op} writes in place")
             };
             for sub in write.leave_places() {
@@ -50,19 +50,19 @@ impl Array {
                 journal.adopt(sub, written.drive, written.extent);
             }
         }
-        let ops = &self.ops;
+        let ops = &self.work.ops;
         self.core.live.keep(|op| ops.contains(op));
         let wanted = self.core.live.wanted().filter(|_| journal.is_ready());
         let said = wanted.filter(|&below| journal.says_over(&mut self.core, now, below));
         let over = said.map_or(Vec::new(), |below| self.core.live.note_said(below));
         if !was_ready && (journal.is_ready() || self.core.has_failed()) {
-            self.granted.extend(self.unopened.drain(..));
+            self.work.open();
         }
         let is_safe = self.core.intents_at_risk.take_changed();
         let is_moved = !ended.is_empty() || is_safe || !over.is_empty();
         let moved = if is_moved { Moved::Yes } else { Moved::No };
         for Told { op, logged, to_place } in ended {
-            let Some(Op::Write(write)) = self.ops.get_mut(op) else {
+            let Some(Op::Write(write)) = self.work.ops.get_mut(op) else {
                 unreachable!("W4: operation {op} waits for the journal")
             };
             write.handle_logged(&mut self.core, now, logged, to_place);
@@ -80,9 +80,9 @@ impl Array {
 
     /// Writes that read from drives that hinder do without, if they can.
     fn leave_hindering(&mut self, now: Instant) {
-        let ops: Vec<OpId> = self.ops.names().collect();
+        let ops: Vec<OpId> = self.work.ops.names().collect();
         for op in ops {
-            let Some(Op::Write(write)) = self.ops.get_mut(op) else { continue };
+            let Some(Op::Write(write)) = self.work.ops.get_mut(op) else { continue };
             if write.leave_hindering(&mut self.core, now) {
                 self.advance(now, op);
             }

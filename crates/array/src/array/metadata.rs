@@ -3,7 +3,8 @@
 use levelhead_units::{DriveIdx, DriveSet, Instant, Sectors};
 
 use crate::action::Action;
-use crate::array::{Array, Moved, Stop};
+use crate::array::parts::Stop;
+use crate::array::{Array, Moved};
 use crate::event::{ArrayEvent, Ending};
 use crate::journal::Journal;
 use crate::meta::damaged::DamagedList;
@@ -93,7 +94,7 @@ impl Array {
 
     /// What operators have said of the array's own work, and how far that is.
     fn wishes(&self) -> Wishes {
-        Wishes { rebuild: self.rebuild_wish(), scrub: self.scrub.mark() }
+        Wishes { rebuild: self.rebuild_wish(), scrub: self.own.scrub.mark() }
     }
 
     /// What is to be known of the array's own work after a restart has changed.
@@ -124,14 +125,14 @@ impl Array {
     }
 
     fn move_store(&mut self, now: Instant) {
-        if self.store.is_none() && self.stop == Stop::No {
+        if self.store.is_none() && self.end.stop == Stop::No {
             return;
         }
         let meta = &self.core.meta;
         // What was found on too few drives is so again at the next start.
         let is_as_found = !self.core.may_write && !meta.wants_opening();
         let is_recorded = meta.is_settled() || is_as_found || self.core.has_failed();
-        let mut is_done = self.stop == Stop::Wanted && self.ops.is_empty() && is_recorded;
+        let mut is_done = self.end.stop == Stop::Wanted && self.work.ops.is_empty() && is_recorded;
         if let (true, Some(journal)) = (is_done, &mut self.journal) {
             journal.drain();
             journal.advance(&mut self.core, now);
@@ -162,23 +163,23 @@ impl Array {
                 self.core.may_write = store.is_open();
                 let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
                 if (is_ready && store.is_open()) || self.core.has_failed() {
-                    self.granted.extend(self.unopened.drain(..));
+                    self.work.open();
                 }
                 store.ending(&self.core)
             }
         };
         self.look_at(now, looks);
-        let is_quiet = self.core.is_quiet_but_for_silent() && !self.record_checks.is_comparing();
+        let is_quiet = self.core.is_quiet_but_for_silent() && !self.readback.records.is_comparing();
         let ending = ending.filter(|_| is_done && is_quiet);
         if let Some(ending) = ending {
             self.end(ending);
-        } else if self.stop == Stop::Wanted && self.stop_by.is_some_and(|by| by <= now) {
+        } else if self.end.stop == Stop::Wanted && self.end.by.is_some_and(|by| by <= now) {
             self.end(Ending::Unsafe { silent: self.core.drives.silent() });
         }
     }
 
     fn end(&mut self, ending: Ending) {
-        self.stop = Stop::Told;
+        self.end.stop = Stop::Told;
         self.tell_runs();
         self.tell(ArrayEvent::Stopped(ending));
         self.core.actions.push_back(Action::Stopped(ending));

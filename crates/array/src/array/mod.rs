@@ -16,37 +16,30 @@ mod journal;
 mod metadata;
 mod operations;
 mod overdue;
+mod parts;
 pub(crate) mod readback;
 mod refused;
-
-use std::collections::{BTreeMap, VecDeque};
 
 use levelhead_block::BufId;
 use levelhead_block::Outcome;
 use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Instant, Sectors};
 
-use crate::array::background::copying::Copies;
-use crate::array::background::rebuild::Rebuild;
-use crate::array::background::scrub::Scrub;
+use self::background::Background;
+use self::parts::{Clients, End, Operations, Watch};
+use self::readback::Readback;
 use crate::array::flush::FlushOp;
-use crate::array::readback::checking::Checks;
-use crate::array::readback::metadata::RecordChecks;
-use crate::budget::Pacer;
-use crate::core::in_progress::InProgress;
 use crate::core::{Core, Sub};
 use crate::counters::Counters;
 use crate::drives::detect::Figures;
 use crate::event::ArrayEvent;
-use crate::event::ResyncTold;
 use crate::journal::Journal;
 use crate::meta::metadata::Forced;
-use crate::names::{OpId, SubId};
+use crate::names::SubId;
 use crate::ops::check::{CheckOp, Scope};
 use crate::ops::fill::{FillOp, Span};
-use crate::ops::locks::StripeLocks;
 use crate::ops::mend::{self, MendOp};
-use crate::ops::read::{EndedReads, ReadOp, Wanted};
+use crate::ops::read::{ReadOp, Wanted};
 use crate::ops::write::{Cause, WriteOp};
 use crate::policy::Policy;
 use crate::policy::tau::DriveView;
@@ -61,43 +54,16 @@ use crate::timers::Timers;
 pub struct Array {
     core: Core,
     policy: Policy,
-    locks: StripeLocks,
-    ops: InProgress<OpId, Op>,
-    ended_reads: EndedReads,
-    op_next: OpId,
-    /// Operations that hold their stripes and have not begun, in order.
-    granted: VecDeque<OpId>,
-    resync: Resync,
-    scrub: Scrub,
-    /// When the next step of it may begin.
-    pacer: Pacer,
-    /// What has been told of it.
-    resync_told: ResyncTold,
-    rebuild: Rebuild,
-    copies: Copies,
-    checks: Checks,
-    record_checks: RecordChecks,
+    work: Operations,
+    own: Background,
+    readback: Readback,
     /// What is recorded of the array, where something is.
     store: Option<Store>,
     /// Where what is written goes first, where a journal is kept.
     journal: Option<Journal>,
-    /// Operations that hold their stripes and wait until data may be written, or for the journal.
-    unopened: Vec<OpId>,
-    stop: Stop,
-    /// When the array ends whether or not everything is safe.
-    stop_by: Option<Instant>,
-    /// When all requests that are still waiting are given up.
-    give_up_at: Option<Instant>,
-    /// Clients' requests that are not answered yet.
-    outstanding: usize,
-    /// When operations that clients wait for came, where there is a limit to that.
-    arrived: BTreeMap<OpId, Instant>,
-    /// When it was last looked for drives that are silent or keep changes waiting.
-    looked: Instant,
-    /// Until when no drive is declared unresponsive or failed for its silence (S5, S6).
-    spared_until: Instant,
-    /// Drives that kept a write or a flush waiting then for as long as makes a drive lost.
-    kept_waiting: DriveSet,
+    end: End,
+    clients: Clients,
+    watch: Watch,
     timers: Timers,
 }
 
@@ -119,15 +85,6 @@ enum Op {
 pub(crate) enum Moved {
     No,
     Yes,
-}
-
-/// Whether the array is to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stop {
-    No,
-    Wanted,
-    /// It has been said how it ended.
-    Told,
 }
 
 /// The end of a command that an operation waits for.
@@ -163,30 +120,14 @@ impl Array {
         let mut array = Self {
             core,
             policy: settings.policy,
-            locks: StripeLocks::default(),
-            ops: InProgress::default(),
-            ended_reads: EndedReads::default(),
-            op_next: 0,
-            granted: VecDeque::new(),
-            resync: Resync::Idle,
-            scrub: Scrub::new(settings.spec.drives(), wishes.scrub),
-            pacer: Pacer::new(settings.background),
-            resync_told: ResyncTold::default(),
-            rebuild: Rebuild::new(settings.background, wishes.rebuild),
-            copies: Copies::default(),
-            checks: Checks::new(settings.spec.members()),
-            record_checks: RecordChecks::default(),
+            work: Operations::default(),
+            own: Background::new(settings, wishes),
+            readback: Readback::new(settings.spec.members()),
             store: settings.recorded.as_ref().map(Store::new),
             journal: Journal::new(settings),
-            unopened: Vec::new(),
-            stop: Stop::No,
-            stop_by: None,
-            give_up_at: None,
-            outstanding: 0,
-            arrived: BTreeMap::new(),
-            looked: Instant::ZERO,
-            spared_until: Instant::ZERO,
-            kept_waiting: DriveSet::EMPTY,
+            end: End::default(),
+            clients: Clients::default(),
+            watch: Watch::default(),
             timers: Timers::default(),
         };
         if let Some(recorded) = &settings.recorded {
@@ -242,7 +183,7 @@ impl Array {
 
     /// How far the resync is.
     pub fn resync(&self) -> Resync {
-        self.resync
+        self.own.resync
     }
 
     /// What it has done since it was started.
@@ -288,11 +229,11 @@ impl Array {
 
     /// Whether no request and no command is in progress.
     pub fn is_quiet(&self) -> bool {
-        self.ops.is_empty() && self.core.is_quiet()
+        self.work.ops.is_empty() && self.core.is_quiet()
     }
 
     /// The same, except for commands of drives that are silent.
     pub fn is_quiet_but_for_silent(&self) -> bool {
-        self.ops.is_empty() && self.core.is_quiet_but_for_silent()
+        self.work.ops.is_empty() && self.core.is_quiet_but_for_silent()
     }
 }

@@ -32,22 +32,22 @@ impl Array {
             if self.core.has_failed() {
                 return self.give_up_op(now, op); // What is in place may be anything.
             }
-            return self.unopened.push(op);
+            return self.work.unopened.push(op);
         }
         if let Some(store) = &mut self.store
             && !store.is_open()
             && let Some(Op::Locked(Start::Write(_) | Start::Check(Scope::Mend { .. }))) =
-                self.ops.get(op)
+                self.work.ops.get(op)
             && !self.core.has_failed()
         {
             store.open(&mut self.core);
-            self.unopened.push(op);
+            self.work.unopened.push(op);
             return;
         }
-        let start = if let Some(&Op::Locked(Start::Read(wanted))) = self.ops.get(op) {
+        let start = if let Some(&Op::Locked(Start::Read(wanted))) = self.work.ops.get(op) {
             // Its entry stays: the read takes its place there at once.
             Start::Read(wanted)
-        } else if let Some(Op::Locked(start)) = self.ops.remove(op) {
+        } else if let Some(Op::Locked(start)) = self.work.ops.remove(op) {
             start
         } else {
             unreachable!("only a waiting operation is granted its stripes")
@@ -70,31 +70,33 @@ impl Array {
             Start::Mend(span) => (mend::stripes_of(&self.core.layout, span), Access::Exclusive),
         };
         let is_change = access == Access::Exclusive;
-        if is_change && self.locks.would_wait(&stripes, access) && self.joins(&start, &stripes) {
+        if is_change && self.work.locks.would_wait(&stripes, access) && self.joins(&start, &stripes)
+        {
             return None;
         }
-        let op = self.name_op();
+        let op = self.work.name();
         let is_own =
             matches!(start, Start::Write(Cause::Resync { .. }) | Start::Check(_) | Start::Mend(_));
         if !is_own {
             self.note_arrival(now, op);
         }
-        if self.locks.claim(op, stripes, access) {
-            self.granted.push_back(op);
+        if self.work.locks.claim(op, stripes, access) {
+            self.work.granted.push_back(op);
         }
-        self.ops.insert(op, Op::Locked(start));
+        self.work.ops.insert(op, Op::Locked(start));
         Some(op)
     }
 
     /// Lets a client's write join one that still waits for its stripes, if there is one next to it.
     fn joins(&mut self, start: &Start, stripes: &Range<u64>) -> bool {
         let Start::Write(Cause::Client(parts)) = start else { return false };
-        let ops = &self.ops;
+        let ops = &self.work.ops;
         let may_join = |op| matches!(ops.get(op), Some(Op::Locked(Start::Write(Cause::Client(_)))));
-        let Some(op) = self.locks.join(stripes, JOINED_STRIPES_MAX, may_join) else {
+        let Some(op) = self.work.locks.join(stripes, JOINED_STRIPES_MAX, may_join) else {
             return false;
         };
-        let Some(Op::Locked(Start::Write(Cause::Client(joined)))) = self.ops.get_mut(op) else {
+        let Some(Op::Locked(Start::Write(Cause::Client(joined)))) = self.work.ops.get_mut(op)
+        else {
             unreachable!("only a waiting write is joined")
         };
         joined.extend(parts);
@@ -106,31 +108,31 @@ impl Array {
             && !self.is_in_place(row)
         {
             self.put_off(row);
-            return self.granted.extend(self.locks.release(op));
+            return self.work.granted.extend(self.work.locks.release(op));
         }
         let core = &mut self.core;
         let started = match start {
             Start::Read(wanted) => {
-                let mut read = self.ended_reads.take();
+                let mut read = self.work.ended_reads.take();
                 read.begin(core, now, op, wanted, self.policy);
                 Op::Read(read)
             }
             Start::Write(cause) => Op::Write(Box::new(WriteOp::start(core, now, op, cause))),
             Start::Check(scope) => {
-                let blame = self.scrub.blame();
+                let blame = self.own.scrub.blame();
                 Op::Check(Box::new(CheckOp::start(core, now, op, scope, blame)))
             }
             Start::Fill(span) => Op::Fill(Box::new(FillOp::start(core, op, span))),
             Start::Mend(span) => Op::Mend(Box::new(MendOp::start(core, now, op, span))),
         };
-        self.ops.insert(op, started);
+        self.work.ops.insert(op, started);
         // A write has not asked for anything yet, and a read of lost drives only may wait for nothing.
         self.advance(now, op);
     }
 
     pub(crate) fn note_arrival(&mut self, now: Instant, op: OpId) {
         if self.core.drives.patience().is_some() {
-            self.arrived.insert(op, now);
+            self.clients.arrived.insert(op, now);
         }
     }
 
@@ -144,7 +146,7 @@ impl Array {
         let buf = state.read_buf();
         match (state.purpose, &mut self.store) {
             (Purpose::Op(op), _) => self.hand_over(now, op, Ended { sub, state, buf, outcome }),
-            (Purpose::Recall(op), _) if self.ops.contains(op) => {
+            (Purpose::Recall(op), _) if self.work.ops.contains(op) => {
                 self.hand_recalled(now, op, Recalled { sub, buf, outcome });
             }
             (Purpose::Meta, Some(_)) if !self.core.drives.away().contains(state.drive) => {
@@ -158,7 +160,7 @@ impl Array {
                     journal::Ended { drive: state.drive, sub, buf, outcome, took: state.age(now) };
                 journal.handle_done(&mut self.core, now, ended);
             }
-            (Purpose::Fill, _) => self.rebuild.handle_flushed(sub),
+            (Purpose::Fill, _) => self.own.rebuild.handle_flushed(sub),
             (Purpose::Copy, _) => self.handle_copy_read(now, sub, buf, outcome),
             (Purpose::Verify, _) => {
                 self.handle_read_back(now, sub, state.drive, Brought { buf, outcome });
@@ -171,7 +173,7 @@ impl Array {
     /// A repair or a record that a drive does not store is no reason to do without one that the array needs.
     fn is_spared(&self, state: &Sub, outcome: &Outcome) -> bool {
         let may_fail = match state.purpose {
-            Purpose::Op(op) => matches!(self.ops.get(op), Some(Op::Check(_) | Op::Mend(_))),
+            Purpose::Op(op) => matches!(self.work.ops.get(op), Some(Op::Check(_) | Op::Mend(_))),
             Purpose::Meta => true,
             Purpose::Ring
             | Purpose::Place
@@ -190,7 +192,7 @@ impl Array {
         let (buf, outcome) = (None, &Outcome::Gone);
         match state.purpose {
             Purpose::Op(op) => self.hand_over(now, op, Ended { sub, state, buf, outcome }),
-            Purpose::Recall(op) if self.ops.contains(op) => {
+            Purpose::Recall(op) if self.work.ops.contains(op) => {
                 self.hand_recalled(now, op, Recalled { sub, buf, outcome });
             }
             _ => {}
@@ -201,7 +203,7 @@ impl Array {
     fn hand_over(&mut self, now: Instant, id: OpId, ended: Ended<'_>) {
         let Ended { sub, state, buf, outcome } = ended;
         let unread = self.unread(id, state, outcome);
-        let Some(op) = self.ops.get_mut(id) else {
+        let Some(op) = self.work.ops.get_mut(id) else {
             // A late completion: the answer has been given.
             return buf.into_iter().for_each(|buf| self.core.release(buf));
         };
@@ -237,7 +239,7 @@ impl Array {
 
     /// Lets an operation move on, and those that waited for its stripes after it.
     pub(crate) fn advance(&mut self, now: Instant, op: OpId) {
-        let Some(state) = self.ops.get_mut(op) else { return };
+        let Some(state) = self.work.ops.get_mut(op) else { return };
         let holds_stripes =
             matches!(state, Op::Read(_) | Op::Write(_) | Op::Check(_) | Op::Mend(_));
         let has_ended = match state {
@@ -282,14 +284,14 @@ impl Array {
         if !has_ended {
             return;
         }
-        if let Some(Op::Read(read)) = self.ops.remove(op) {
-            self.ended_reads.keep(read);
+        if let Some(Op::Read(read)) = self.work.ops.remove(op) {
+            self.work.ended_reads.keep(read);
         }
         assert!(!self.timers.has(op), "T1: operation {op} has ended");
-        let arrived = self.arrived.remove(&op);
+        let arrived = self.clients.arrived.remove(&op);
         self.limit_held(arrived);
         if holds_stripes {
-            self.granted.extend(self.locks.release(op));
+            self.work.granted.extend(self.work.locks.release(op));
         }
     }
 }

@@ -34,13 +34,13 @@ impl Array {
     /// When the operation that came first has waited for too long.
     fn give_up_op_at(&self) -> Option<Instant> {
         let patience = self.core.drives.patience()?;
-        let &arrived = self.arrived.values().next()?;
+        let &arrived = self.clients.arrived.values().next()?;
         self.before_the_end(Some(arrived + patience.answer()))
     }
 
     /// The time itself, or when all requests are given up if that is sooner.
     fn before_the_end(&self, at: Option<Instant>) -> Option<Instant> {
-        at.map(|at| self.give_up_at.map_or(at, |end| end.min(at)))
+        at.map(|at| self.end.give_up_at.map_or(at, |end| end.min(at)))
     }
 
     /// Limits how long the answers are held that an operation has just given (O1).
@@ -59,8 +59,8 @@ impl Array {
     /// the oldest request is that old, and not before [`Patience::silent`] has passed since the last look.
     pub(crate) fn kept_waiting_at(&self) -> Option<Instant> {
         let patience = self.core.drives.patience()?;
-        let &arrived = self.arrived.values().next()?;
-        Some((arrived + patience.lost).max(self.looked + patience.silent))
+        let &arrived = self.clients.arrived.values().next()?;
+        Some((arrived + patience.lost).max(self.watch.looked + patience.silent))
     }
 
     /// Drives one of whose commands a write or a flush has waited for as long as [`Patience::lost`], even if they
@@ -68,7 +68,7 @@ impl Array {
     fn find_kept_waiting(&self, now: Instant, among: DriveSet) -> DriveSet {
         let Some(patience) = self.core.drives.patience() else { return DriveSet::EMPTY };
         let is_change = |&op: &OpId| {
-            let op = self.ops.get(op);
+            let op = self.work.ops.get(op);
             matches!(
                 op,
                 Some(Op::Write(_) | Op::Fill(_) | Op::Flush(_) | Op::Check(_) | Op::Mend(_))
@@ -82,30 +82,30 @@ impl Array {
     /// When to look next for drives that complete nothing, or keep a change waiting.
     pub(crate) fn silence_due_at(&self) -> Option<Instant> {
         let next = first_of([self.core.drives.silence_at(), self.kept_waiting_at()]);
-        let spared = Some(self.spared_until).filter(|&until| until > self.looked);
+        let spared = Some(self.watch.spared_until).filter(|&until| until > self.watch.looked);
         // One that is known to be overdue may still have to fail.
         let again = spared.filter(|_| !self.overdue().is_empty());
-        first_of([next.map(|at| at.max(self.spared_until)), again])
+        first_of([next.map(|at| at.max(self.watch.spared_until)), again])
     }
 
     /// No drive is declared unresponsive, or failed for its silence, before the server has looked for what the drives
     /// have completed (S5, S6 of [`silence`](crate::drives::silence)).
     pub(crate) fn spare_drives(&mut self, now: Instant) {
-        self.spared_until = now + ServerClock::STEP_MAX;
+        self.watch.spared_until = now + ServerClock::STEP_MAX;
     }
 
     /// Drives that have been silent, or have kept a change waiting, for too long.
     fn overdue(&self) -> DriveSet {
         let journals = self.core.layout.spec().journal_drives();
         let silent = self.core.drives.silent().and(journals);
-        let overdue = self.core.drives.overdue().or(self.kept_waiting).or(silent);
+        let overdue = self.core.drives.overdue().or(self.watch.kept_waiting).or(silent);
         overdue.without(self.core.drives.away())
     }
 
     /// Looks for drives that are silent. Reads do not count on those that have just become so.
     pub(crate) fn look_for_silence(&mut self, now: Instant) {
-        self.looked = now;
-        self.kept_waiting = self.find_kept_waiting(now, self.core.drives.reachable());
+        self.watch.looked = now;
+        self.watch.kept_waiting = self.find_kept_waiting(now, self.core.drives.reachable());
         let Silenced { newly, events } = self.core.drives.look_for_silence(now);
         self.core.note_events(events);
         if !newly.is_empty() {
@@ -116,24 +116,25 @@ impl Array {
     /// Answers the requests that have waited for too long with a failure.
     pub(crate) fn give_up_overdue(&mut self, now: Instant) {
         while self.give_up_op_at().is_some_and(|at| at <= now)
-            && let Some((op, _)) = self.arrived.pop_first()
+            && let Some((op, _)) = self.clients.arrived.pop_first()
         {
             self.give_up_op(now, op);
         }
-        let ends_now = self.give_up_at.is_some_and(|at| at <= now);
+        let ends_now = self.end.give_up_at.is_some_and(|at| at <= now);
         let is_over = |by: Option<Instant>| ends_now || by.is_some_and(|by| by <= now);
         self.core.fail_held_if(is_over);
     }
 
     /// Loses one of the drives that have been silent for too long, if a write, a flush or the metadata waits for it.
     pub(crate) fn lose_overdue(&mut self, now: Instant) -> Moved {
-        if now < self.spared_until {
+        if now < self.watch.spared_until {
             return Moved::No; // S5, S6
         }
-        if !self.kept_waiting.is_empty() {
+        if !self.watch.kept_waiting.is_empty() {
             // What they were waited for may have ended since.
             let reachable = self.core.drives.reachable();
-            self.kept_waiting = self.find_kept_waiting(now, self.kept_waiting.and(reachable));
+            self.watch.kept_waiting =
+                self.find_kept_waiting(now, self.watch.kept_waiting.and(reachable));
         }
         let overdue = self.overdue().without(self.core.refused_now(now)); // P3
         let Some(drive) = overdue.iter().find(|&drive| self.may_lose(drive)) else {
@@ -148,15 +149,15 @@ impl Array {
     /// Reads do not count on these drives from now on, nor does what mends.
     fn note_silent(&mut self, now: Instant, silent: DriveSet) {
         self.end_silent_steps(now, silent);
-        let mut held_up: Vec<OpId> = self.ops.names().collect();
-        held_up.retain(|&op| match self.ops.get_mut(op).expect("it has a name") {
+        let mut held_up: Vec<OpId> = self.work.ops.names().collect();
+        held_up.retain(|&op| match self.work.ops.get_mut(op).expect("it has a name") {
             Op::Read(read) => read.note_silent(silent),
             Op::Check(check) => check.is_held_up(silent),
             Op::Mend(mend) => mend.note_silent(&mut self.core, now, silent),
             Op::Locked(_) | Op::Write(_) | Op::Fill(_) | Op::Flush(_) => false,
         });
         for op in held_up {
-            if let Some(Op::Check(check)) = self.ops.get_mut(op) {
+            if let Some(Op::Check(check)) = self.work.ops.get_mut(op) {
                 check.is_wanted = false; // It is done again later.
             }
             self.advance(now, op);
@@ -168,7 +169,7 @@ impl Array {
     fn may_lose(&self, drive: DriveIdx) -> bool {
         let is_redundant = self.core.is_redundant(self.core.layout.stripes());
         let waits = |&op: &OpId| {
-            let op = self.ops.get(op);
+            let op = self.work.ops.get(op);
             matches!(
                 op,
                 Some(Op::Write(_) | Op::Fill(_) | Op::Flush(_) | Op::Check(_) | Op::Mend(_))
@@ -182,18 +183,18 @@ impl Array {
             return drives.can_spare(silent) && self.core.is_waited_for(drive, waits);
         }
         let fellows = self.core.layout.spec().fellows(drive);
-        let silent = drives.silent().or(self.kept_waiting).and(fellows.with(drive));
+        let silent = drives.silent().or(self.watch.kept_waiting).and(fellows.with(drive));
         is_redundant && drives.can_spare(silent) && self.core.is_waited_for(drive, waits)
     }
 
     /// Answers the requests of an operation with a failure.
     pub(crate) fn give_up_op(&mut self, now: Instant, op: OpId) {
-        let Some(state) = self.ops.get_mut(op) else { return };
+        let Some(state) = self.work.ops.get_mut(op) else { return };
         match state {
             Op::Locked(start) => {
                 let start = start.clone();
-                self.unopened.retain(|&unopened| unopened != op);
-                self.granted.retain(|&granted| granted != op);
+                self.work.unopened.retain(|&unopened| unopened != op);
+                self.work.granted.retain(|&granted| granted != op);
                 match start {
                     Start::Read(Wanted { request, extent, effort }) => {
                         self.answer_nothing(request, extent, effort);
@@ -222,12 +223,12 @@ impl Array {
             Op::Check(_) | Op::Fill(_) | Op::Mend(_) => return, // No client waits for it.
             Op::Flush(flush) => {
                 flush.give_up(&mut self.core);
-                self.ops.remove(op);
+                self.work.ops.remove(op);
                 return;
             }
         }
-        self.ops.remove(op);
-        self.granted.extend(self.locks.withdraw(op));
+        self.work.ops.remove(op);
+        self.work.granted.extend(self.work.locks.withdraw(op));
     }
 
     /// Answers a write of which nothing was or will be written.

@@ -92,7 +92,7 @@ impl Array {
     }
 
     fn is_awaited(&self, purpose: Purpose) -> bool {
-        purpose.is_awaited(|op| self.ops.contains(*op))
+        purpose.is_awaited(|op| self.work.ops.contains(*op))
     }
 
     /// Forgets a command that was refused. No operation is told of its end.

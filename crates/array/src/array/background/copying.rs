@@ -37,8 +37,10 @@ use super::places::NotReplaced;
 use super::rebuild::{ABOUT, STEPS_MAX};
 use super::tempo::Tempo;
 use crate::action::Action;
+use crate::array::background::Background;
+use crate::array::parts::Stop;
 use crate::array::refused::PAUSE;
-use crate::array::{Array, Moved, Stop};
+use crate::array::{Array, Moved};
 use crate::core::copied::{Coming, Copied, What};
 use crate::core::{Core, Enqueue, ForComing, Purpose};
 use crate::drives::Fate;
@@ -173,7 +175,7 @@ impl Array {
             () if self.has_nothing_to_fill(drive) => Err(NotReplaced::OnlyJournal),
             () if is_recovering => Err(NotReplaced::Recovering),
             () if self.is_ending() => Err(NotReplaced::Ending),
-            () => match &self.copies.now {
+            () => match &self.own.copies.now {
                 Some(other) => Err(NotReplaced::Copying { drive: other.drive }),
                 None if self.core.synced < self.core.layout.stripes() => Err(NotReplaced::Unsynced),
                 None if !drives.can_spare(only) => Err(NotReplaced::Needed),
@@ -203,7 +205,7 @@ impl Array {
         let regions = grid.regions;
         let copies = new.iter().flat_map(|new| new.own.copies());
         copies.for_each(|lba| wipe(&mut self.core, now, Extent::new(lba, Sectors::new(1))));
-        self.copies.now = Some(Box::new(Copying {
+        self.own.copies.now = Some(Box::new(Copying {
             drive,
             new,
             phase: Phase::Wiping,
@@ -232,42 +234,43 @@ impl Array {
     /// Whether this is a command of a drive that is given a copy, or was.
     pub fn is_coming(&self, sub: SubId) -> bool {
         let is_inside = |copied: &Copied| copied.inside.contains_key(&sub);
-        self.copies.dismissed.contains_key(&sub) || self.core.copied.as_ref().is_some_and(is_inside)
+        self.own.copies.dismissed.contains_key(&sub)
+            || self.core.copied.as_ref().is_some_and(is_inside)
     }
 
     /// Whether this is a command of a drive that is not wanted any more.
     pub fn is_dismissed(&self, sub: SubId) -> bool {
-        self.copies.dismissed.contains_key(&sub)
+        self.own.copies.dismissed.contains_key(&sub)
     }
 
     /// Whether drives that are not wanted any more have something inside.
     pub fn has_dismissed(&self) -> bool {
-        !self.copies.dismissed.is_empty()
+        !self.own.copies.dismissed.is_empty()
     }
 
     /// Whether a drive is copied, or another one that has a copy is about to take its place.
     pub fn is_copied(&self, drive: DriveIdx) -> bool {
-        self.copies.now.as_ref().is_some_and(|copying| copying.drive == drive)
+        self.own.copies.now.as_ref().is_some_and(|copying| copying.drive == drive)
     }
 
     /// Drives that the array made itself do without, for new ones that did not come: each is as it was then, and is to be
     /// taken back ([`Array::handle_returned`]) as soon as [`Array::may_return`] allows that.
     pub fn wanted_back(&self) -> DriveSet {
-        self.copies.wanted_back.iter().map(|back| back.drive).collect()
+        self.own.copies.wanted_back.iter().map(|back| back.drive).collect()
     }
 
     /// A drive is in its place again, or another one, or it must not be used.
     pub(crate) fn end_wanting_back(&mut self, drive: DriveIdx) {
-        self.copies.wanted_back.retain(|back| back.drive != drive);
+        self.own.copies.wanted_back.retain(|back| back.drive != drive);
     }
 
     fn is_ending(&self) -> bool {
-        self.stop != Stop::No || self.give_up_at.is_some()
+        self.end.stop != Stop::No || self.end.give_up_at.is_some()
     }
 
     /// A command of the new drive has ended.
     pub(crate) fn handle_coming(&mut self, now: Instant, sub: SubId, outcome: &Outcome) {
-        if let Some(bufs) = self.copies.dismissed.remove(&sub) {
+        if let Some(bufs) = self.own.copies.dismissed.remove(&sub) {
             return bufs.into_iter().for_each(|buf| self.core.release(buf));
         }
         let copied = self.core.copied.as_mut().expect("it is known");
@@ -282,7 +285,7 @@ impl Array {
         if !outcome.is_good() {
             return self.end_copy(now, CopyEnd::Failed);
         }
-        let Some(copying) = self.copies.now.as_deref_mut() else { return };
+        let Some(copying) = self.own.copies.now.as_deref_mut() else { return };
         match what {
             What::Wipe | What::Twin(_) => {}
             What::Copy => {
@@ -318,14 +321,14 @@ impl Array {
     /// What is recorded of the loss of a drive. One that makes way for its copy has not failed, but should the array be
     /// cut off before the new one has the place, the old one is to be taken back by itself.
     pub(crate) fn recorded_why(&self, drive: DriveIdx, why: Why) -> Why {
-        let copying = self.copies.now.as_deref().filter(|copying| copying.drive == drive);
+        let copying = self.own.copies.now.as_deref().filter(|copying| copying.drive == drive);
         let makes_way = copying.is_some_and(|copying| copying.phase == Phase::Leaving);
         if makes_way { Why::Silent } else { why }
     }
 
     /// A region is copied when no step of it is left, and none will come.
     fn end_region_if_done(&mut self, region: u64) {
-        let Some(copying) = self.copies.now.as_deref() else { return };
+        let Some(copying) = self.own.copies.now.as_deref() else { return };
         let is_open = copying.steps.iter().any(|step| step.region == region)
             || copying.cursor.is_some_and(|cursor| cursor.region == region);
         if let (false, Some(copied)) = (is_open, &mut self.core.copied) {
@@ -335,14 +338,18 @@ impl Array {
 
     /// Whether the array does without this drive because a new one is about to have its place.
     pub(crate) fn has_made_way(&self, drive: DriveIdx) -> bool {
-        self.copies.now.as_ref().is_some_and(|copying| copying.drive == drive && copying.made_way)
+        self.own
+            .copies
+            .now
+            .as_ref()
+            .is_some_and(|copying| copying.drive == drive && copying.made_way)
     }
 
     /// The array does without a drive from now on. If another one was given a copy of it, that one comes.
     pub(crate) fn note_copied_lost(&mut self, drive: DriveIdx) {
-        if let Some(copying) = self.copies.of(drive) {
+        if let Some(copying) = self.own.copies.of(drive) {
             if copying.phase == Phase::Seated {
-                self.copies.now = None;
+                self.own.copies.now = None;
                 return;
             }
             copying.made_way = copying.phase == Phase::Leaving;
@@ -358,12 +365,12 @@ impl Array {
     pub(crate) fn copy_at(&self, now: Instant) -> Option<Instant> {
         let again = self.core.copied.iter().flat_map(|copied| copied.inside.values());
         let again = again.filter_map(|coming| coming.again_at).min();
-        let wanted = self.copies.wanted_back.iter().filter_map(|back| back.until).min();
+        let wanted = self.own.copies.wanted_back.iter().filter_map(|back| back.until).min();
         first_of([self.copying_at(now), wanted, again])
     }
 
     fn copying_at(&self, now: Instant) -> Option<Instant> {
-        let copying = self.copies.now.as_deref()?;
+        let copying = self.own.copies.now.as_deref()?;
         let silent_at = first_of([self.coming_silent_at(), self.late_read_at()]);
         if let Phase::Flushing(until) = copying.phase {
             return first_of([Some(until).filter(|&at| at > now), silent_at]);
@@ -373,7 +380,7 @@ impl Array {
             return first_of([silent_at, mends_until]);
         }
         let next_at = copying.tempo.next_at();
-        let quiet_at = self.rebuild.asked_last().map(|last| last + ABOUT);
+        let quiet_at = self.own.rebuild.asked_last().map(|last| last + ABOUT);
         let times = [Some(next_at), Some(copying.tempo.due_at()), quiet_at];
         let next = times.into_iter().flatten().filter(|&at| at > now).min();
         first_of([next, silent_at])
@@ -387,7 +394,7 @@ impl Array {
 
     /// Whether there is something to copy now.
     fn wants_copy(&self) -> bool {
-        let Some(copying) = self.copies.now.as_deref() else { return false };
+        let Some(copying) = self.own.copies.now.as_deref() else { return false };
         let left = self.core.copied.as_ref().map_or(0, Copied::to_do);
         copying.phase == Phase::Copying
             && !self.core.drives.silent().contains(copying.drive)
@@ -400,8 +407,8 @@ impl Array {
     pub(crate) fn keep_copy(&mut self, now: Instant) -> Moved {
         let meta = &self.core.meta;
         let is_awaited = |back: &WantedBack| back.until.is_none_or(|until| now < until);
-        self.copies.wanted_back.retain(|back| is_awaited(back) && meta.knows_lacks(back.drive));
-        let Some(copying) = self.copies.now.as_deref() else { return Moved::No };
+        self.own.copies.wanted_back.retain(|back| is_awaited(back) && meta.knows_lacks(back.drive));
+        let Some(copying) = self.own.copies.now.as_deref() else { return Moved::No };
         if copying.phase == Phase::Seated {
             return self.end_seating();
         }
@@ -435,7 +442,7 @@ impl Array {
     }
 
     fn set_copy_phase(&mut self, phase: Phase) -> Moved {
-        self.copies.now.as_mut().expect("a copy is made").phase = phase;
+        self.own.copies.now.as_mut().expect("a copy is made").phase = phase;
         Moved::Yes
     }
 
@@ -443,9 +450,9 @@ impl Array {
         if !self.wants_copy() {
             return Moved::No;
         }
-        let are_about = self.rebuild.are_clients_about(now, self.outstanding);
+        let are_about = self.own.rebuild.are_clients_about(now, self.clients.outstanding);
         let period = self.step_time().filter(|_| are_about);
-        let Self { copies, core, .. } = self;
+        let Self { own: Background { copies, .. }, core, .. } = self;
         let copying = copies.now.as_deref_mut().expect("it wants a step");
         let drive = copying.drive;
         let is_early = now < copying.tempo.next_at()
@@ -472,7 +479,7 @@ impl Array {
                 Cursor { region, left }
             }
         };
-        let step = self.rebuild.step_size();
+        let step = self.own.rebuild.step_size();
         let first = Extent::new(cursor.left.lba, cursor.left.sectors.min(step));
         let extent = core.area.in_run(first);
         let left = Extent::new(extent.end(), cursor.left.sectors - extent.sectors);
@@ -499,7 +506,7 @@ impl Array {
     fn end_pass(&mut self, now: Instant) -> Moved {
         let may_exchange = self.may_exchange();
         let is_mending = self.is_mending();
-        let Self { copies, core, .. } = self;
+        let Self { own: Background { copies, .. }, core, .. } = self;
         let copying = copies.now.as_deref_mut().expect("a copy is made");
         let copied = core.copied.as_ref().expect("CO1: it is copied");
         let left = copied.to_do();
@@ -551,7 +558,7 @@ impl Array {
 
     /// The new drive is not wanted any more.
     fn end_copy(&mut self, now: Instant, why: CopyEnd) {
-        let Some(copying) = self.copies.now.take() else { return };
+        let Some(copying) = self.own.copies.now.take() else { return };
         self.hurry(false);
         let copied = self.core.copied.take().expect("CO1: it is copied");
         for Step { sub, .. } in copying.steps {
@@ -561,13 +568,13 @@ impl Array {
             match again_at {
                 // It is not inside the drive, and is not sent again.
                 Some(_) => bufs.into_iter().for_each(|buf| self.core.release(buf)),
-                None => drop(self.copies.dismissed.insert(sub, bufs)),
+                None => drop(self.own.copies.dismissed.insert(sub, bufs)),
             }
         }
         self.core.actions.push_back(Action::Dismiss(copying.drive));
         if copying.made_way {
             let until = self.core.drives.patience().map(|patience| now + patience.lost);
-            self.copies.wanted_back.push(WantedBack { drive: copying.drive, until });
+            self.own.copies.wanted_back.push(WantedBack { drive: copying.drive, until });
         }
         self.tell(ArrayEvent::CopyStopped { drive: copying.drive, why });
     }

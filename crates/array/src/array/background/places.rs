@@ -8,7 +8,8 @@
 
 use levelhead_units::{DriveIdx, Instant};
 
-use crate::array::{Array, Op, Stop};
+use crate::array::parts::Stop;
+use crate::array::{Array, Op};
 use crate::meta::assembly::{Word, may_return};
 use crate::meta::own::NewMember;
 use crate::meta::state::Holds;
@@ -83,7 +84,7 @@ impl Array {
 
     /// A drive holds what it does not lack from now on: it is named for good.
     pub(crate) fn note_back(&mut self, drive: DriveIdx) {
-        for (_, op) in self.ops.iter() {
+        for (_, op) in self.work.ops.iter() {
             if let Op::Write(write) = op {
                 write.note_returned(&mut self.core, drive);
             }
@@ -154,7 +155,9 @@ impl Array {
             () if self.core.has_failed() => Err(NotReplaced::Failed),
             () if self.core.unrecorded.contains(drive) => Err(NotReplaced::Unrecorded),
             () if is_recovering => Err(NotReplaced::Recovering),
-            () if self.stop != Stop::No || self.give_up_at.is_some() => Err(NotReplaced::Ending),
+            () if self.end.stop != Stop::No || self.end.give_up_at.is_some() => {
+                Err(NotReplaced::Ending)
+            }
             () => Ok(()),
         }
     }

@@ -36,7 +36,8 @@ use levelhead_block::Command;
 use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos, SECTOR_SIZE, Sectors};
 
 use crate::action::Segments;
-use crate::array::{Array, Moved, Op, Start, Stop};
+use crate::array::parts::Stop;
+use crate::array::{Array, Moved, Op, Start};
 use crate::budget::Budget;
 use crate::core::{Core, Enqueue, Purpose};
 use crate::drives::Fate;
@@ -192,36 +193,36 @@ impl Rebuild {
 impl Array {
     /// How far the rebuild is, if a drive is being filled: the one that is filled now, or the next one.
     pub fn rebuild(&self) -> Option<RebuildProgress> {
-        let drive = self.rebuild.drive.or_else(|| self.core.drives.filling().iter().next())?;
-        let is_now = self.rebuild.drive == Some(drive);
+        let drive = self.own.rebuild.drive.or_else(|| self.core.drives.filling().iter().next())?;
+        let is_now = self.own.rebuild.drive == Some(drive);
         let front = self.core.valid[drive.as_usize()];
-        let mark = if is_now { self.rebuild.mark } else { front };
+        let mark = if is_now { self.own.rebuild.mark } else { front };
         Some(self.progress(drive, mark))
     }
 
     fn progress(&self, drive: DriveIdx, mark: u64) -> RebuildProgress {
         let front = self.core.valid[drive.as_usize()];
         let regions = self.core.meta.regions_left(drive, front);
-        let is_copied = self.rebuild.copied.contains(drive);
+        let is_copied = self.own.rebuild.copied.contains(drive);
         let stripes = self.core.layout.stripes();
         RebuildProgress { drive, front, mark, stripes, regions, is_copied }
     }
 
     /// What an operator has said of rebuilds.
     pub fn rebuild_wish(&self) -> RebuildWish {
-        self.rebuild.wish
+        self.own.rebuild.wish
     }
 
     /// An operator says how rebuilds go from now on.
     pub fn handle_rebuild_wish(&mut self, now: Instant, wish: RebuildWish) {
-        self.rebuild.wish = wish;
+        self.own.rebuild.wish = wish;
         self.note_wishes();
         self.move_on(now);
     }
 
     /// The drive that is filled now.
     pub(crate) fn rebuild_drive(&self) -> Option<DriveIdx> {
-        self.rebuild.drive
+        self.own.rebuild.drive
     }
 
     /// Whether a command is inside a drive whose place has another one now.
@@ -242,7 +243,7 @@ impl Array {
     /// Whether a rebuild goes on that was under way when the array ended, so that the array is opened for it. It is
     /// not where drives are away: those would be recorded as missing, and may still come back.
     pub(crate) fn opens_for_rebuild(&self) -> bool {
-        let is_ending = self.stop != Stop::No || self.give_up_at.is_some();
+        let is_ending = self.end.stop != Stop::No || self.end.give_up_at.is_some();
         self.is_rebuilding() && self.core.drives.away().is_empty() && !is_ending
     }
 
@@ -253,11 +254,11 @@ impl Array {
 
     /// When there is something to do that comes with time.
     pub(crate) fn rebuild_at(&self, now: Instant) -> Option<Instant> {
-        let rebuild = &self.rebuild;
+        let rebuild = &self.own.rebuild;
         let drive = rebuild.drive?;
         let is_behind = self.core.valid[drive.as_usize()] > rebuild.mark;
         let mark_at = rebuild.marked_at + rebuild.budget.mark;
-        let may_mark = is_behind && rebuild.marking.is_none() && self.stop == Stop::No;
+        let may_mark = is_behind && rebuild.marking.is_none() && self.end.stop == Stop::No;
         let mark_at = may_mark.then_some(mark_at);
         let wants = self.wants_step() && rebuild.steps.is_empty();
         let about = rebuild.asked_last.map(|last| last + ABOUT).filter(|&at| at > now);
@@ -272,8 +273,8 @@ impl Array {
 
     fn wants_step(&self) -> bool {
         let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
-        let is_ending = self.stop != Stop::No || self.give_up_at.is_some();
-        let rebuild = &self.rebuild;
+        let is_ending = self.end.stop != Stop::No || self.end.give_up_at.is_some();
+        let rebuild = &self.own.rebuild;
         rebuild.drive.is_some_and(|drive| self.core.meta.is_named(drive))
             && self.core.may_write
             && is_ready
@@ -285,7 +286,7 @@ impl Array {
 
     /// Moves the rebuild on.
     pub(crate) fn keep_rebuild(&mut self, now: Instant) -> Moved {
-        if !self.is_rebuilding() && self.rebuild.drive.is_none() {
+        if !self.is_rebuilding() && self.own.rebuild.drive.is_none() {
             return Moved::No;
         }
         let mut moved = self.choose_drive(now);
@@ -304,16 +305,16 @@ impl Array {
     /// Steps that wait for their stripes would be taken for those of the next drive in the place, and what was copied to the one
     /// before it for what that holds.
     fn withdraw_steps(&mut self) {
-        let is_waiting = |&op: &OpId| matches!(self.ops.get(op), Some(Op::Locked(_)));
+        let is_waiting = |&op: &OpId| matches!(self.work.ops.get(op), Some(Op::Locked(_)));
         let (waiting, steps): (VecDeque<OpId>, VecDeque<OpId>) =
-            self.rebuild.steps.iter().partition(|&op| is_waiting(op));
-        self.rebuild.steps = steps;
+            self.own.rebuild.steps.iter().partition(|&op| is_waiting(op));
+        self.own.rebuild.steps = steps;
         for op in waiting {
-            self.ops.remove(op);
-            self.granted.retain(|&granted| granted != op);
-            self.unopened.retain(|&unopened| unopened != op);
+            self.work.ops.remove(op);
+            self.work.granted.retain(|&granted| granted != op);
+            self.work.unopened.retain(|&unopened| unopened != op);
             if self.keeps(Rule::FillLock) {
-                self.granted.extend(self.locks.withdraw(op));
+                self.work.granted.extend(self.work.locks.withdraw(op));
             }
         }
     }
@@ -321,15 +322,15 @@ impl Array {
     /// Begins with the next drive that is to be filled, or lets go of one that is lost.
     fn choose_drive(&mut self, now: Instant) -> Moved {
         let filling = self.core.drives.filling();
-        match self.rebuild.drive {
+        match self.own.rebuild.drive {
             Some(drive) if filling.contains(drive) => Moved::No,
             Some(drive) => {
                 self.withdraw_steps();
-                if !self.rebuild.steps.is_empty() {
+                if !self.own.rebuild.steps.is_empty() {
                     return Moved::No;
                 }
-                let (front, mark) = (self.rebuild.next, self.rebuild.mark);
-                self.rebuild.forget();
+                let (front, mark) = (self.own.rebuild.next, self.own.rebuild.mark);
+                self.own.rebuild.forget();
                 let progress = RebuildProgress { front, ..self.progress(drive, mark) };
                 self.tell(ArrayEvent::RebuildStopped(progress));
                 Moved::Yes
@@ -338,7 +339,7 @@ impl Array {
                 let is_named = |drive: &DriveIdx| !self.is_copied(*drive);
                 let Some(drive) = filling.iter().find(is_named) else { return Moved::No };
                 let front = self.core.valid[drive.as_usize()];
-                let rebuild = &mut self.rebuild;
+                let rebuild = &mut self.own.rebuild;
                 (rebuild.drive, rebuild.next, rebuild.mark) = (Some(drive), front, front);
                 (rebuild.next_at, rebuild.marked_at) = (now, now);
                 let progress = self.rebuild().expect("a drive is filled");
@@ -349,24 +350,24 @@ impl Array {
     }
 
     fn begin_step(&mut self, now: Instant) -> Moved {
-        let are_about = self.rebuild.are_clients_about(now, self.outstanding);
+        let are_about = self.own.rebuild.are_clients_about(now, self.clients.outstanding);
         let most = if are_about { 1 } else { self.steps_max() };
-        if !self.wants_step() || self.rebuild.steps.len() >= most || self.rebuild.is_back {
+        if !self.wants_step() || self.own.rebuild.steps.len() >= most || self.own.rebuild.is_back {
             return Moved::No;
         }
-        if (are_about || self.rebuild.waits) && now < self.rebuild.next_at {
+        if (are_about || self.own.rebuild.waits) && now < self.own.rebuild.next_at {
             return Moved::No;
         }
-        let drive = self.rebuild.drive.expect("it wants a step");
+        let drive = self.own.rebuild.drive.expect("it wants a step");
         let stripes = self.core.layout.stripes();
         let Span { first, end, .. } = self.next_span(drive);
         if first == stripes {
-            self.rebuild.next = stripes;
+            self.own.rebuild.next = stripes;
             return Moved::Yes;
         }
-        self.rebuild.next = end;
+        self.own.rebuild.next = end;
         let period = self.step_time();
-        let rebuild = &mut self.rebuild;
+        let rebuild = &mut self.own.rebuild;
         (rebuild.next_at, rebuild.due_at) = (now, now + WAIT_MAX);
         (rebuild.is_kept, rebuild.waits) = (false, false);
         if let Some(period) = period.filter(|_| are_about) {
@@ -379,7 +380,7 @@ impl Array {
             rebuild.due_at = rebuild.slot + Nanos::new(period.get() / 2).min(WAIT_MAX);
         }
         let op = self.claim_fill(Span { drive, first, end });
-        self.rebuild.steps.push_back(op);
+        self.own.rebuild.steps.push_back(op);
         Moved::Yes
     }
 
@@ -390,11 +391,11 @@ impl Array {
 
     /// What the next step is of; of nothing at the end if a drive holds all that is left.
     fn next_span(&self, drive: DriveIdx) -> Span {
-        let (next, stripes) = (self.rebuild.next, self.core.layout.stripes());
+        let (next, stripes) = (self.own.rebuild.next, self.core.layout.stripes());
         if self.has_nothing_to_fill(drive) {
             return Span { drive, first: stripes, end: stripes };
         }
-        let (meta, most) = (&self.core.meta, self.rebuild.budget.stripes(&self.core.layout));
+        let (meta, most) = (&self.core.meta, self.own.rebuild.budget.stripes(&self.core.layout));
         if !meta.is_back(drive) {
             return Span { drive, first: next, end: stripes.min(next + most) };
         }
@@ -405,75 +406,78 @@ impl Array {
 
     /// How many steps may be under way, as far as memory goes.
     fn steps_max(&self) -> usize {
-        let step = self.rebuild.budget.step.get();
+        let step = self.own.rebuild.budget.step.get();
         let all = step * self.core.layout.spec().width() as u64;
-        let sectors = |&op: &OpId| match self.ops.get(op) {
+        let sectors = |&op: &OpId| match self.work.ops.get(op) {
             Some(Op::Fill(fill)) if !fill.is_reading() => step,
             Some(_) | None => all,
         };
-        let used: u64 = self.rebuild.steps.iter().map(sectors).sum();
+        let used: u64 = self.own.rebuild.steps.iter().map(sectors).sum();
         let is_room = used + all <= MEMORY_MAX.get();
         if is_room { STEPS_MAX } else { 1 }
     }
 
     /// How long a step takes at the rate that is to be kept.
     pub(crate) fn step_time(&self) -> Option<Nanos> {
-        let rate = self.rebuild.wish.rate_min?.get().max(1);
-        let chunks = self.rebuild.budget.step.get() * SECTOR_SIZE as u64;
+        let rate = self.own.rebuild.wish.rate_min?.get().max(1);
+        let chunks = self.own.rebuild.budget.step.get() * SECTOR_SIZE as u64;
         Some(Nanos::from_secs_f64_round(chunks as f64 / rate as f64))
     }
 
     fn haste(&self, now: Instant) -> Haste {
-        let is_ending = self.stop != Stop::No;
-        let are_about = self.rebuild.are_clients_about(now, self.outstanding);
-        let is_due = self.rebuild.due_at <= now;
+        let is_ending = self.end.stop != Stop::No;
+        let are_about = self.own.rebuild.are_clients_about(now, self.clients.outstanding);
+        let is_due = self.own.rebuild.due_at <= now;
         // A write that waits for a step's stripes does not wait for idle drives.
-        let is_waited_for = self.rebuild.steps.iter().any(|&op| self.locks.is_waited_for(op));
+        let is_waited_for =
+            self.own.rebuild.steps.iter().any(|&op| self.work.locks.is_waited_for(op));
         if is_ending || is_due || is_waited_for || !are_about { Haste::Now } else { Haste::Idle }
     }
 
     /// Lets the steps go on whose drives have become idle, and the front over those that are done (RB1).
     fn move_steps(&mut self, now: Instant) -> Moved {
         let haste = self.haste(now);
-        for op in self.rebuild.steps.clone() {
-            if let Some(Op::Fill(fill)) = self.ops.get_mut(op) {
+        for op in self.own.rebuild.steps.clone() {
+            if let Some(Op::Fill(fill)) = self.work.ops.get_mut(op) {
                 fill.advance(&mut self.core, now, haste);
             }
         }
         let mut moved = Moved::No;
-        while let Some(&op) = self.rebuild.steps.front() {
-            let Some(Op::Fill(fill)) = self.ops.get(op) else { break };
+        while let Some(&op) = self.own.rebuild.steps.front() {
+            let Some(Op::Fill(fill)) = self.work.ops.get(op) else { break };
             if !fill.is_done() {
                 break;
             }
             let (span, is_in_vain) = (fill.span, fill.is_in_vain());
             self.core.counters.rebuild_damaged += fill.damaged().len() as u64;
-            self.rebuild.steps.pop_front();
-            self.rebuild.is_back |= is_in_vain; // RB3
+            self.own.rebuild.steps.pop_front();
+            self.own.rebuild.is_back |= is_in_vain; // RB3
             let is_filling = self.core.drives.filling().contains(span.drive);
-            if self.rebuild.is_back {
-                (self.rebuild.next_at, self.rebuild.waits) = (now + RETRY, true);
+            if self.own.rebuild.is_back {
+                (self.own.rebuild.next_at, self.own.rebuild.waits) = (now + RETRY, true);
             } else if is_filling && !self.core.has_failed() {
                 let valid = &mut self.core.valid[span.drive.as_usize()];
                 assert!(*valid <= span.first, "RB1: {valid} and {span:?}");
                 *valid = span.end;
-                let kept = self.rebuild.next_at;
+                let kept = self.own.rebuild.next_at;
                 let after = now + PAUSE;
-                self.rebuild.next_at = if self.rebuild.is_kept { kept.min(after) } else { after };
+                self.own.rebuild.next_at =
+                    if self.own.rebuild.is_kept { kept.min(after) } else { after };
             }
-            self.ops.remove(op);
+            self.work.ops.remove(op);
             if self.keeps(Rule::FillLock) {
-                self.granted.extend(self.locks.release(op));
+                self.work.granted.extend(self.work.locks.release(op));
             }
             moved = Moved::Yes;
         }
-        if self.rebuild.is_back && self.rebuild.steps.is_empty() {
-            let drive = self.rebuild.drive.expect("its steps have just ended");
-            (self.rebuild.next, self.rebuild.is_back) = (self.core.valid[drive.as_usize()], false);
+        if self.own.rebuild.is_back && self.own.rebuild.steps.is_empty() {
+            let drive = self.own.rebuild.drive.expect("its steps have just ended");
+            (self.own.rebuild.next, self.own.rebuild.is_back) =
+                (self.core.valid[drive.as_usize()], false);
         }
         let stripes = self.core.layout.stripes();
-        let is_through = self.rebuild.steps.is_empty() && self.rebuild.next == stripes;
-        if let Some(drive) = self.rebuild.drive.filter(|_| is_through)
+        let is_through = self.own.rebuild.steps.is_empty() && self.own.rebuild.next == stripes;
+        if let Some(drive) = self.own.rebuild.drive.filter(|_| is_through)
             && (self.core.meta.is_back(drive) || self.has_nothing_to_fill(drive))
             && self.core.valid[drive.as_usize()] < stripes
         {
@@ -485,19 +489,19 @@ impl Array {
 
     /// Moves the mark after the front, and ends the rebuild when that is at the end (RB2).
     fn move_mark(&mut self, now: Instant) -> Moved {
-        let Some(drive) = self.rebuild.drive else { return Moved::No };
+        let Some(drive) = self.own.rebuild.drive else { return Moved::No };
         let is_filled = self.core.drives.filling().contains(drive);
         if !is_filled || self.core.has_failed() || !self.core.may_write {
             return Moved::No;
         }
-        if self.rebuild.is_full {
+        if self.own.rebuild.is_full {
             if !self.core.meta.is_present_for_good(drive) {
                 return Moved::No;
             }
             self.end_rebuild(now, drive);
             return Moved::Yes;
         }
-        match self.rebuild.marking {
+        match self.own.rebuild.marking {
             Some(marking) => self.note_marked(now, drive, marking),
             None => {
                 self.begin_mark(now, drive);
@@ -518,7 +522,7 @@ impl Array {
         }
         if is_last && !self.core.nearly_present.contains(drive) {
             self.core.nearly_present = self.core.nearly_present.with(drive);
-            self.rebuild.before = self.journal.as_ref().map_or(0, Journal::next);
+            self.own.rebuild.before = self.journal.as_ref().map_or(0, Journal::next);
             if let Some(journal) = &mut self.journal {
                 journal.note_counted(now);
             }
@@ -527,13 +531,13 @@ impl Array {
         if is_last && !self.may_count(now) {
             return Moved::No;
         }
-        (self.rebuild.marking, self.rebuild.marked_at) = (None, now);
-        self.rebuild.mark = to;
+        (self.own.rebuild.marking, self.own.rebuild.marked_at) = (None, now);
+        self.own.rebuild.mark = to;
         match &mut self.store {
             None if is_last => self.end_rebuild(now, drive),
             None => {}
             Some(store) if is_last => {
-                self.rebuild.is_full = true;
+                self.own.rebuild.is_full = true;
                 store.end_filling(&mut self.core, drive);
             }
             Some(store) => store.note_filled(&mut self.core, drive, to),
@@ -543,7 +547,7 @@ impl Array {
 
     /// Whether a drive that is full may count as present (RB5).
     fn may_count(&mut self, now: Instant) -> bool {
-        let (core, before) = (&mut self.core, self.rebuild.before);
+        let (core, before) = (&mut self.core, self.own.rebuild.before);
         let is_over = |known: &mut Journal| known.says_over(core, now, before);
         let is_over = self.journal.as_mut().is_none_or(is_over);
         let counted = self.core.counted();
@@ -556,15 +560,15 @@ impl Array {
         let stripes = self.core.layout.stripes();
         let front = self.core.valid[drive.as_usize()];
         let width = self.core.layout.spec().chunk().get() * SECTOR_SIZE as u64;
-        let ahead = (front - self.rebuild.mark) * width;
-        let is_late =
-            front > self.rebuild.mark && self.rebuild.marked_at + self.rebuild.budget.mark <= now;
+        let ahead = (front - self.own.rebuild.mark) * width;
+        let is_late = front > self.own.rebuild.mark
+            && self.own.rebuild.marked_at + self.own.rebuild.budget.mark <= now;
         // Of a drive that is back little is copied on the way.
         let is_much = ahead >= MARK_BYTES && !self.core.meta.is_back(drive);
-        if self.stop == Stop::No && (front == stripes || is_late || is_much) {
+        if self.end.stop == Stop::No && (front == stripes || is_late || is_much) {
             let flush = self.keeps(Rule::FillFlush).then(|| flush(&mut self.core, now, drive));
             let committed = self.journal.as_ref().map_or(0, |journal| journal.next() - 1);
-            self.rebuild.marking = Some(Marking { to: front, flush, committed });
+            self.own.rebuild.marking = Some(Marking { to: front, flush, committed });
         }
     }
 
@@ -578,10 +582,10 @@ impl Array {
         if let Some(journal) = &mut self.journal {
             journal.note_counted(now);
         }
-        self.rebuild.forget();
-        self.resync = Resync::Idle;
-        let is_copied = self.rebuild.copied.contains(drive);
-        self.rebuild.forget_copied(drive);
+        self.own.rebuild.forget();
+        self.own.resync = Resync::Idle;
+        let is_copied = self.own.rebuild.copied.contains(drive);
+        self.own.rebuild.forget_copied(drive);
         self.tell(ArrayEvent::RebuildDone { drive, is_copied });
     }
 
@@ -590,13 +594,13 @@ impl Array {
     }
 
     fn claim_fill(&mut self, span: Span) -> OpId {
-        let op = self.name_op();
+        let op = self.work.name();
         let stripes = span.first..span.end;
         let is_alone = !self.keeps(Rule::FillLock);
-        if is_alone || self.locks.claim(op, stripes, Access::Shared) {
-            self.granted.push_back(op);
+        if is_alone || self.work.locks.claim(op, stripes, Access::Shared) {
+            self.work.granted.push_back(op);
         }
-        self.ops.insert(op, Op::Locked(Start::Fill(span)));
+        self.work.ops.insert(op, Op::Locked(Start::Fill(span)));
         op
     }
 }

@@ -2,7 +2,8 @@
 
 use levelhead_units::Instant;
 
-use crate::array::{Array, Moved, Start, Stop};
+use crate::array::parts::Stop;
+use crate::array::{Array, Moved, Start};
 use crate::journal::Journal;
 use crate::ops::write::{Cause, Part, Progress};
 use crate::progress::Resync;
@@ -17,14 +18,14 @@ impl Array {
 
     /// When the next step is to begin by itself although clients wait.
     pub(crate) fn resync_at(&self) -> Option<Instant> {
-        self.pacer.next().filter(|_| self.wants_resync())
+        self.own.pacer.next().filter(|_| self.wants_resync())
     }
 
     /// Starts the next step if the budget has room for it.
     pub(crate) fn resync_within_budget(&mut self, now: Instant) -> Moved {
         if !self.wants_resync()
             || self.is_turn_of_checks()
-            || !self.pacer.may_begin(now, self.outstanding)
+            || !self.own.pacer.may_begin(now, self.clients.outstanding)
         {
             return Moved::No;
         }
@@ -35,7 +36,7 @@ impl Array {
 
     /// An array that is to end soon begins nothing.
     pub(crate) fn wants_resync(&self) -> bool {
-        self.has_resync_step() && self.stop == Stop::No && self.give_up_at.is_none()
+        self.has_resync_step() && self.end.stop == Stop::No && self.end.give_up_at.is_none()
     }
 
     fn has_resync_step(&self) -> bool {
@@ -46,7 +47,11 @@ impl Array {
         let waits = is_opening && !self.core.drives.lost_data().is_empty();
         let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
         let is_alone = is_ready && !self.is_rebuilding();
-        self.resync == Resync::Idle && !is_done && self.core.code.is_some() && !waits && is_alone
+        self.own.resync == Resync::Idle
+            && !is_done
+            && self.core.code.is_some()
+            && !waits
+            && is_alone
     }
 
     fn resync_step(&mut self, now: Instant) {
@@ -56,22 +61,22 @@ impl Array {
         let (spec, lost) = (*self.core.layout.spec(), self.core.drives.lost_data());
         // Copies are made of what is left; redundancy that is computed needs all drives.
         if self.core.has_failed() || !(lost.is_empty() || spec.is_mirror()) {
-            self.resync = Resync::Stuck;
+            self.own.resync = Resync::Stuck;
             return self.tell_resync();
         }
         if spec.groups().all(|group| group.without(lost).len() <= 1) {
             return self.note_synced(now, self.core.layout.stripes());
         }
-        self.resync = Resync::Running;
-        self.pacer.note_begin();
+        self.own.resync = Resync::Running;
+        self.own.pacer.note_begin();
         let (first, stripes) = (self.core.synced, self.core.layout.stripes());
-        let end = stripes.min(first + self.pacer.budget().stripes(&self.core.layout));
+        let end = stripes.min(first + self.own.pacer.budget().stripes(&self.core.layout));
         self.claim(now, Start::Write(Cause::Resync { first, end }));
     }
 
     pub(crate) fn note_resync(&mut self, now: Instant, progress: Progress, cause: &Cause) {
         if let (Progress::Done | Progress::Failed, Cause::Resync { .. }) = (progress, cause) {
-            self.pacer.note_end(now);
+            self.own.pacer.note_end(now);
         }
         match (progress, cause) {
             (Progress::NotYet, _) | (Progress::Failed, Cause::Client(_)) => {}
@@ -79,12 +84,12 @@ impl Array {
                 assert_eq!(first, self.core.synced, "one step at a time");
                 self.note_synced(now, end);
             }
-            (Progress::Failed, Cause::Resync { .. }) => self.resync = Resync::Stuck,
+            (Progress::Failed, Cause::Resync { .. }) => self.own.resync = Resync::Stuck,
             (Progress::Done, Cause::Client(parts)) => {
                 let stripes = |part: &Part| self.core.layout.stripes_of(part.extent);
                 let unsynced = |part: &Part| stripes(part).end > self.core.synced;
-                if self.resync == Resync::Stuck && parts.iter().any(unsynced) {
-                    self.resync = Resync::Idle;
+                if self.own.resync == Resync::Stuck && parts.iter().any(unsynced) {
+                    self.own.resync = Resync::Idle;
                 }
             }
         }
@@ -98,6 +103,6 @@ impl Array {
         {
             store.handle_synced(&mut self.core, now);
         }
-        self.resync = Resync::Idle;
+        self.own.resync = Resync::Idle;
     }
 }

@@ -21,7 +21,8 @@ use levelhead_block::{Command, Effort, Outcome};
 use levelhead_units::{DriveIdx, DriveSet, Instant, Lba, Nanos, Sectors};
 
 use crate::array::background::runs::Runs;
-use crate::array::{Array, Moved, Op, Start, Stop};
+use crate::array::parts::Stop;
+use crate::array::{Array, Moved, Op, Start};
 use crate::core::Sub;
 use crate::drives::read_errors::ReadErrors;
 use crate::event::ArrayEvent;
@@ -138,7 +139,7 @@ impl Array {
         if self.core.code.is_none() || self.core.has_failed() {
             return false;
         }
-        if self.scrub.state != ScrubState::Running {
+        if self.own.scrub.state != ScrubState::Running {
             self.begin_scrub(now, blame);
         }
         self.move_on(now);
@@ -148,13 +149,13 @@ impl Array {
     /// Begins one where none is under way.
     pub(crate) fn begin_scrub(&mut self, now: Instant, blame: Blame) {
         self.tell_runs();
-        let scrub = &mut self.scrub;
+        let scrub = &mut self.own.scrub;
         if scrub.state != ScrubState::Stopped {
             (scrub.to, scrub.found, scrub.told) = (0, ScrubFound::default(), [0; 2]);
             scrub.found_on.iter_mut().for_each(|found| *found = DriveFound::nothing(found.drive));
         }
         (scrub.state, scrub.blame) = (ScrubState::Running, blame);
-        self.scrub.marked = now;
+        self.own.scrub.marked = now;
         let progress = self.scrub();
         self.tell(ArrayEvent::ScrubBegun(progress));
         self.note_wishes();
@@ -162,7 +163,7 @@ impl Array {
 
     /// A scrub that was under way when the array was stopped, or ended without that, goes on.
     pub(crate) fn tell_scrub_goes_on(&mut self) {
-        if self.scrub.state == ScrubState::Running {
+        if self.own.scrub.state == ScrubState::Running {
             let progress = self.scrub();
             self.tell(ArrayEvent::ScrubBegun(progress));
         }
@@ -170,10 +171,10 @@ impl Array {
 
     /// No more is to be read for that. Returns whether one was under way.
     pub fn handle_scrub_stop(&mut self, now: Instant) -> bool {
-        let is_running = self.scrub.state == ScrubState::Running;
+        let is_running = self.own.scrub.state == ScrubState::Running;
         if is_running {
             self.tell_runs();
-            self.scrub.state = ScrubState::Stopped;
+            self.own.scrub.state = ScrubState::Stopped;
             let progress = self.scrub();
             self.tell(ArrayEvent::ScrubStopped(progress));
             self.note_wishes();
@@ -184,35 +185,35 @@ impl Array {
 
     /// How far a scrub is.
     pub fn scrub(&self) -> ScrubProgress {
-        let Scrub { state, to, found, told, .. } = self.scrub;
+        let Scrub { state, to, found, told, .. } = self.own.scrub;
         let unreported = told.into_iter().map(|told| told.saturating_sub(TOLD_MAX)).sum();
         ScrubProgress { state, to, stripes: self.core.layout.stripes(), found, unreported }
     }
 
     /// The drives on which something was found since the scrub began, or since the array was started if that was later.
     pub fn found_on(&self) -> impl Iterator<Item = DriveFound> {
-        let all = self.scrub.found_on.iter().copied();
+        let all = self.own.scrub.found_on.iter().copied();
         all.filter(|found| found.unreadable + found.wrong + found.unrepaired > 0)
     }
 
     /// Sectors of the drive in this slot that were found to hold something else than was written, since the array was started
     /// or the drive has had the slot.
     pub fn wrong_sectors(&self, drive: DriveIdx) -> u64 {
-        self.scrub.wrong.get(drive.as_usize()).copied().unwrap_or(0)
+        self.own.scrub.wrong.get(drive.as_usize()).copied().unwrap_or(0)
     }
 
     pub(crate) fn note_wrong(&mut self, drive: DriveIdx, sectors: Sectors) {
-        if let Some(wrong) = self.scrub.wrong.get_mut(drive.as_usize()) {
+        if let Some(wrong) = self.own.scrub.wrong.get_mut(drive.as_usize()) {
             *wrong += sectors.get();
         }
     }
 
     /// Which of the sums of a [`Action::Check`](crate::Action::Check) were zero, in their order.
     pub fn handle_checked(&mut self, now: Instant, op: OpId, zero: &[bool]) {
-        if let Some(Op::Check(check)) = self.ops.get_mut(op) {
+        if let Some(Op::Check(check)) = self.work.ops.get_mut(op) {
             check.handle_checked(&mut self.core, now, zero);
             self.advance(now, op);
-        } else if let Some(Op::Mend(mend)) = self.ops.get_mut(op) {
+        } else if let Some(Op::Mend(mend)) = self.work.ops.get_mut(op) {
             mend.handle_checked(&mut self.core, now, zero);
             self.advance(now, op);
         } else if !self.handle_bytes_compared(now, op, zero) {
@@ -223,17 +224,17 @@ impl Array {
 
     /// When the next scan is to begin by itself although clients wait.
     pub(crate) fn scrub_at(&self) -> Option<Instant> {
-        self.pacer.next().filter(|_| self.wants_scan())
+        self.own.pacer.next().filter(|_| self.wants_scan())
     }
 
     fn may_work(&self) -> bool {
         let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
-        let is_ending = self.stop != Stop::No || self.give_up_at.is_some();
+        let is_ending = self.end.stop != Stop::No || self.end.give_up_at.is_some();
         is_ready && !is_ending && !self.core.has_failed() && self.core.code.is_some()
     }
 
     fn wants_scan(&self) -> bool {
-        let scrub = &self.scrub;
+        let scrub = &self.own.scrub;
         scrub.state == ScrubState::Running
             && scrub.scan.is_none()
             && scrub.suspects.len() < SUSPECTS_PAUSE
@@ -244,8 +245,8 @@ impl Array {
 
     /// Whether more becomes redundant by itself, and is to be looked at then.
     fn awaits_resync(&self) -> bool {
-        let is_coming = self.resync == Resync::Running || self.wants_resync();
-        self.pacer.is_automatic() && is_coming
+        let is_coming = self.own.resync == Resync::Running || self.wants_resync();
+        self.own.pacer.is_automatic() && is_coming
     }
 
     /// Starts the next scan if the budget has room for it, and mends what was found.
@@ -253,22 +254,22 @@ impl Array {
         if self.mend_next(now) == Moved::Yes {
             return Moved::Yes;
         }
-        if !self.scrub.runs.is_empty() && !self.may_find_more() {
+        if !self.own.scrub.runs.is_empty() && !self.may_find_more() {
             self.tell_runs();
         }
-        let is_over = self.scrub.state == ScrubState::Running
-            && self.scrub.to >= self.core.synced
-            && self.scrub.scan.is_none()
-            && self.scrub.mend.is_none()
-            && self.scrub.suspects.is_empty()
+        let is_over = self.own.scrub.state == ScrubState::Running
+            && self.own.scrub.to >= self.core.synced
+            && self.own.scrub.scan.is_none()
+            && self.own.scrub.mend.is_none()
+            && self.own.scrub.suspects.is_empty()
             && !self.awaits_resync();
         if is_over {
-            self.scrub.state = ScrubState::Done;
+            self.own.scrub.state = ScrubState::Done;
             let progress = self.scrub();
             self.tell(ArrayEvent::ScrubDone(progress));
             let ScrubProgress { to, stripes, found, .. } = progress;
             let is_right = to == stripes && found.unrepaired == 0 && found.unlocated == 0;
-            let may_write = !self.core.has_failed() && self.stop == Stop::No;
+            let may_write = !self.core.has_failed() && self.end.stop == Stop::No;
             if let (true, true, Some(store)) = (is_right, may_write, &mut self.store) {
                 store.note_scrubbed(&mut self.core);
             }
@@ -277,21 +278,21 @@ impl Array {
         }
         if !self.wants_scan()
             || self.is_turn_of_checks()
-            || !self.pacer.may_begin(now, self.outstanding)
+            || !self.own.pacer.may_begin(now, self.clients.outstanding)
         {
             return Moved::No;
         }
-        self.pacer.note_begin();
+        self.own.pacer.note_begin();
         self.note_scan();
-        let first = self.scrub.to;
-        let end = self.core.synced.min(first + self.pacer.budget().stripes(&self.core.layout));
-        self.scrub.scan = self.claim(now, Start::Check(Scope::Scan { first, end }));
+        let first = self.own.scrub.to;
+        let end = self.core.synced.min(first + self.own.pacer.budget().stripes(&self.core.layout));
+        self.own.scrub.scan = self.claim(now, Start::Check(Scope::Scan { first, end }));
         Moved::Yes
     }
 
     /// Whether something may be found soon that adjoins what was found last.
     fn may_find_more(&self) -> bool {
-        let scrub = &self.scrub;
+        let scrub = &self.own.scrub;
         // A drive that does not answer may hold up all that is under way.
         if !self.core.drives.silent().without(self.core.drives.lost()).is_empty() {
             return false;
@@ -302,7 +303,7 @@ impl Array {
 
     /// Begins to mend a row of which nothing waits for its place.
     fn mend_next(&mut self, now: Instant) -> Moved {
-        if self.scrub.mend.is_some() || self.scrub.suspects.is_empty() || !self.may_work() {
+        if self.own.scrub.mend.is_some() || self.own.scrub.suspects.is_empty() || !self.may_work() {
             return Moved::No;
         }
         // Its row is locked until every drive has given its part.
@@ -315,11 +316,11 @@ impl Array {
                 (0..core.layout.symbols()).map(|symbol| core.layout.cell(**row, symbol));
             core.unplaced.is_empty() || cells.all(|cell| core.unplaced.find(cell).is_none())
         };
-        let next = self.scrub.suspects.iter().take(LOOKS_MAX).find(is_placed).copied();
+        let next = self.own.scrub.suspects.iter().take(LOOKS_MAX).find(is_placed).copied();
         let Some(row) = next else { return Moved::No };
-        self.scrub.suspects.remove(&row);
-        self.scrub.mending = Some(row);
-        self.scrub.mend = self.claim(now, Start::Check(Scope::Mend { row }));
+        self.own.scrub.suspects.remove(&row);
+        self.own.scrub.mending = Some(row);
+        self.own.scrub.mend = self.claim(now, Start::Check(Scope::Mend { row }));
         Moved::Yes
     }
 
@@ -332,13 +333,13 @@ impl Array {
 
     /// It is tried again later.
     pub(crate) fn put_off(&mut self, row: Row) {
-        (self.scrub.mend, self.scrub.mending) = (None, None);
+        (self.own.scrub.mend, self.own.scrub.mending) = (None, None);
         self.suspect(row);
     }
 
     /// A client's read was not given it, or a scan has found it.
     fn suspect(&mut self, row: Row) {
-        if self.scrub.suspects.len() < SUSPECTS_MAX {
+        if self.own.scrub.suspects.len() < SUSPECTS_MAX {
             self.suspect_for_good(row);
         }
     }
@@ -346,7 +347,7 @@ impl Array {
     /// A scan counts what it has gone through as seen: none of what it finds is forgotten, however much that is.
     fn suspect_for_good(&mut self, row: Row) {
         if row.stripe < self.core.synced {
-            self.scrub.suspects.insert(row);
+            self.own.scrub.suspects.insert(row);
         }
     }
 
@@ -355,8 +356,8 @@ impl Array {
         let Outcome::Done { damaged, .. } = outcome else { return None };
         let Command::Read { extent, effort: Effort::Full } = sub.command else { return None };
         // In a study, which looks at what reads cost, nothing begins by itself.
-        let is_minded = self.pacer.is_automatic() && self.core.code.is_some();
-        if damaged.is_empty() || !is_minded || self.scrub.mend == Some(op) {
+        let is_minded = self.own.pacer.is_automatic() && self.core.code.is_some();
+        if damaged.is_empty() || !is_minded || self.own.scrub.mend == Some(op) {
             return None;
         }
         // What was not read back yet is looked at by that.
@@ -372,7 +373,7 @@ impl Array {
         }
         let row = |cell: &Cell| self.core.layout.symbol(*cell).0;
         // A scan names its rows when it ends.
-        let is_scan = self.scrub.scan == Some(op);
+        let is_scan = self.own.scrub.scan == Some(op);
         let rows = if is_scan { Vec::new() } else { cells.iter().map(row).collect() };
         Some(Unread { drive: sub.drive, rows })
     }
@@ -381,7 +382,7 @@ impl Array {
     pub(crate) fn note_unread(&mut self, now: Instant, unread: Unread) {
         let Unread { drive, rows } = unread;
         // What cannot be repaired is asked for again and again: that says nothing new of the drive.
-        let is_known = |row: &Row| self.scrub.hopeless.contains(row);
+        let is_known = |row: &Row| self.own.scrub.hopeless.contains(row);
         let is_news = rows.is_empty() || !rows.iter().all(is_known);
         rows.into_iter().for_each(|row| self.suspect(row));
         if is_news {
@@ -392,33 +393,33 @@ impl Array {
     /// What a drive that is copied did not give is mended. It is not held against the drive: it is to go anyway, and all of it
     /// is read at once.
     pub(crate) fn mend_uncopied(&mut self, rows: impl IntoIterator<Item = Row>) {
-        if self.pacer.is_automatic() {
+        if self.own.pacer.is_automatic() {
             rows.into_iter().for_each(|row| self.suspect(row));
         }
     }
 
     /// Whether something is being mended, or waits for that.
     pub(crate) fn is_mending(&self) -> bool {
-        self.scrub.mend.is_some() || !self.scrub.suspects.is_empty()
+        self.own.scrub.mend.is_some() || !self.own.scrub.suspects.is_empty()
     }
 
     /// A new drive has the place: what the one before it did not give, or had wrong, is not held against it.
     pub(crate) fn forget_errors(&mut self, drive: DriveIdx) {
-        if let Some(wrong) = self.scrub.wrong.get_mut(drive.as_usize()) {
+        if let Some(wrong) = self.own.scrub.wrong.get_mut(drive.as_usize()) {
             *wrong = 0;
         }
-        if let Some(found) = self.scrub.found_on.get_mut(drive.as_usize()) {
+        if let Some(found) = self.own.scrub.found_on.get_mut(drive.as_usize()) {
             *found = DriveFound::nothing(drive);
         }
         // Of one that has nothing but the journal none are counted.
-        if let Some(errors) = self.scrub.errors.get_mut(drive.as_usize()) {
+        if let Some(errors) = self.own.scrub.errors.get_mut(drive.as_usize()) {
             *errors = ReadErrors::default();
         }
     }
 
     /// Does without a drive that gives too little, if the layout survives that.
     pub(crate) fn note_read_error(&mut self, now: Instant, drive: DriveIdx) {
-        let errors = &mut self.scrub.errors[drive.as_usize()];
+        let errors = &mut self.own.scrub.errors[drive.as_usize()];
         if self.core.drives.lost().contains(drive) || !errors.note(now) {
             return;
         }
@@ -438,26 +439,26 @@ impl Array {
         let Checked { suspects, findings, is_hopeless, is_unlocated, is_given_up } = checked;
         match scope {
             Scope::Scan { end, .. } => {
-                assert_eq!(self.scrub.scan.take(), Some(op), "B1");
-                self.pacer.note_end(now);
+                assert_eq!(self.own.scrub.scan.take(), Some(op), "B1");
+                self.own.pacer.note_end(now);
                 if is_given_up {
                     return;
                 }
-                self.scrub.to = end;
+                self.own.scrub.to = end;
                 self.core.counters.scrubbed_stripes += end - scope.first();
-                self.scrub.has_found = !suspects.is_empty();
+                self.own.scrub.has_found = !suspects.is_empty();
                 suspects.into_iter().for_each(|row| self.suspect_for_good(row));
-                let is_last = self.scrub.state != ScrubState::Running;
-                if is_last || now >= self.scrub.marked + MARK_EVERY {
-                    self.scrub.marked = now;
+                let is_last = self.own.scrub.state != ScrubState::Running;
+                if is_last || now >= self.own.scrub.marked + MARK_EVERY {
+                    self.own.scrub.marked = now;
                     self.note_wishes();
                 }
             }
             Scope::Mend { row } => {
-                assert_eq!(self.scrub.mend.take(), Some(op), "one at a time");
-                self.scrub.mending = None;
+                assert_eq!(self.own.scrub.mend.take(), Some(op), "one at a time");
+                self.own.scrub.mending = None;
                 if is_unlocated {
-                    self.scrub.found.unlocated += 1;
+                    self.own.scrub.found.unlocated += 1;
                     self.core.counters.unlocated_codewords += 1;
                     let Cell { lba, .. } = self.core.layout.cell(row, 0);
                     let first = lba.get();
@@ -469,9 +470,9 @@ impl Array {
                     );
                 }
                 if !is_hopeless {
-                    self.scrub.hopeless.remove(&row);
-                } else if self.scrub.hopeless.len() < SUSPECTS_MAX {
-                    self.scrub.hopeless.insert(row);
+                    self.own.scrub.hopeless.remove(&row);
+                } else if self.own.scrub.hopeless.len() < SUSPECTS_MAX {
+                    self.own.scrub.hopeless.insert(row);
                 }
                 if findings.iter().any(|finding| finding.is_repaired) {
                     self.look_again(row.stripe..row.stripe + 1);
@@ -492,8 +493,8 @@ impl Array {
     fn note_finding(&mut self, now: Instant, finding: Finding) {
         let Finding { drive, extent, fault, is_repaired } = finding;
         let sectors = extent.sectors.get();
-        let (found, counters) = (&mut self.scrub.found, &mut self.core.counters);
-        let found_on = &mut self.scrub.found_on[drive.as_usize()];
+        let (found, counters) = (&mut self.own.scrub.found, &mut self.core.counters);
+        let found_on = &mut self.own.scrub.found_on[drive.as_usize()];
         let (count, on_drive) = match (is_repaired, fault) {
             (true, Fault::Unreadable) => {
                 counters.repaired_unreadable += sectors;
@@ -517,21 +518,21 @@ impl Array {
     }
 
     fn note_found(&mut self, now: Instant, event: ArrayEvent) {
-        if let Some(run) = self.scrub.runs.add(now, event) {
+        if let Some(run) = self.own.scrub.runs.add(now, event) {
             self.tell_run(run);
         }
     }
 
     /// Tells all runs that are open.
     pub(crate) fn tell_runs(&mut self) {
-        self.scrub.runs.close().for_each(|run| self.tell_run(run));
+        self.own.scrub.runs.close().for_each(|run| self.tell_run(run));
     }
 
     fn tell_run(&mut self, run: ArrayEvent) {
         // Beside no scrub it is one at a time, as clients come to it.
-        let is_scrub = self.scrub.state == ScrubState::Running;
+        let is_scrub = self.own.scrub.state == ScrubState::Running;
         let is_mended = matches!(run, ArrayEvent::Repaired { is_repaired: true, .. });
-        let told = &mut self.scrub.told[usize::from(!is_mended)];
+        let told = &mut self.own.scrub.told[usize::from(!is_mended)];
         *told += u64::from(is_scrub);
         if !is_scrub || *told <= TOLD_MAX {
             self.tell(run);
@@ -540,7 +541,7 @@ impl Array {
 
     /// When a run is to be told although more may be found beside it.
     pub(crate) fn runs_at(&self) -> Option<Instant> {
-        self.scrub.runs.due_at()
+        self.own.scrub.runs.due_at()
     }
 
     /// Tells the runs that have been open for long.

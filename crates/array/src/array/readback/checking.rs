@@ -7,7 +7,8 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 use super::findings::{Flawed, Flaws};
 use crate::action::Action;
-use crate::array::{Array, Moved, Stop};
+use crate::array::parts::Stop;
+use crate::array::{Array, Moved};
 use crate::core::{Core, Enqueue, Purpose, Sub};
 use crate::drives::Fate;
 use crate::drives::queue::End;
@@ -167,7 +168,7 @@ impl Array {
     /// A revolution of a drive takes this long, if that is known. What it has just written comes round again then, so that it is asked for a little
     /// before: until then it may do other things.
     pub fn handle_revolution(&mut self, drive: DriveIdx, revolution: Option<Nanos>) {
-        self.checks.revolutions[drive.as_usize()] = revolution;
+        self.readback.checks.revolutions[drive.as_usize()] = revolution;
     }
 
     /// The checksums of what an [`Action::Digest`] named, one for each sector.
@@ -175,9 +176,9 @@ impl Array {
         if id & RECORD != 0 {
             return self.core.verify.records.set_sums(id & !RECORD, sums);
         }
-        if let Some(held) = self.checks.held.remove(&id) {
+        if let Some(held) = self.readback.checks.held.remove(&id) {
             self.go_on_with(now, held, sums);
-        } else if let Some(comparing) = self.checks.comparing.get_mut(&id) {
+        } else if let Some(comparing) = self.readback.checks.comparing.get_mut(&id) {
             let (drive, extent) = (comparing.drive, comparing.extent);
             let differing = self.core.verify.differing(drive, extent, sums);
             let lba = |at: u32| extent.lba + Sectors::new(at.into());
@@ -203,15 +204,15 @@ impl Array {
 
     /// Has them computed; the read goes on then.
     pub(crate) fn hold_back(&mut self, extent: Extent, read: HeldRead) {
-        let id = self.name_op();
+        let id = self.work.name();
         let buf = read.state.read_buf().expect("a read fills one");
         let sectors = extent.sectors.get() as u32;
         let of = vec![Segment { place: Place { buf, sector: 0 }, sectors }];
         self.core.actions.push_back(Action::Digest { id, of });
-        if matches!(read.state.purpose, Purpose::Op(op) if self.ops.contains(op)) {
+        if matches!(read.state.purpose, Purpose::Op(op) if self.work.ops.contains(op)) {
             self.core.verify.held.insert(read.sub);
         }
-        self.checks.held.insert(id, read);
+        self.readback.checks.held.insert(id, read);
     }
 
     /// What differs counts as damaged, and is looked at soon.
@@ -241,7 +242,7 @@ impl Array {
     /// Whether writes may be read back now.
     fn may_check(&self) -> bool {
         let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
-        is_ready && self.stop == Stop::No && !self.core.has_failed()
+        is_ready && self.end.stop == Stop::No && !self.core.has_failed()
     }
 
     /// When the next read of written sectors may begin.
@@ -250,17 +251,17 @@ impl Array {
         if self.core.verify.records.is_empty() || !self.may_check() {
             return None;
         }
-        let count = self.checks.reads.len();
+        let count = self.readback.checks.reads.len();
         let idle = (0..count).map(DriveIdx::from_usize).filter(|&drive| self.could_check(drive));
         let idle = idle.map(|drive| self.idle_at(drive, settings.wait)).min();
-        let pressed = self.pressing_drive().and_then(|_| self.pacer.next());
+        let pressed = self.pressing_drive().and_then(|_| self.own.pacer.next());
         first_of([idle, pressed])
     }
 
     /// Whether a drive has something to be read, and can be read.
     fn has_check(&self, drive: DriveIdx) -> bool {
         let drives = &self.core.drives;
-        self.checks.reads[drive.as_usize()].is_none()
+        self.readback.checks.reads[drive.as_usize()].is_none()
             && self.core.verify.records.is_ready(drive)
             && drives.present().contains(drive)
             && !drives.silent().contains(drive)
@@ -279,7 +280,7 @@ impl Array {
     fn idle_at(&self, drive: DriveIdx, wait: Nanos) -> Instant {
         let verify = &self.core.verify;
         let idle = verify.ended(drive) + wait;
-        match self.checks.revolutions[drive.as_usize()] {
+        match self.readback.checks.revolutions[drive.as_usize()] {
             Some(revolution) => comes_round(verify.written(drive), idle, revolution),
             None => idle,
         }
@@ -299,21 +300,21 @@ impl Array {
     /// Whether the next step of the array's own work is a read of written sectors rather than a scan: where room presses they
     /// take turns.
     pub(crate) fn is_turn_of_checks(&self) -> bool {
-        !self.checks.is_scans_turn && self.may_check() && self.pressing_drive().is_some()
+        !self.readback.checks.is_scans_turn && self.may_check() && self.pressing_drive().is_some()
     }
 
     /// A scan begins.
     pub(crate) fn note_scan(&mut self) {
-        self.checks.is_scans_turn = false;
+        self.readback.checks.is_scans_turn = false;
     }
 
     /// No step waits for a drive that is silent: the next one may begin. What the drive gives at last is compared all the same.
     pub(crate) fn end_silent_steps(&mut self, now: Instant, silent: DriveSet) {
         for drive in silent.iter() {
-            if let Some(read) = &mut self.checks.reads[drive.as_usize()]
+            if let Some(read) = &mut self.readback.checks.reads[drive.as_usize()]
                 && std::mem::take(&mut read.is_step)
             {
-                self.pacer.note_end(now);
+                self.own.pacer.note_end(now);
             }
         }
     }
@@ -334,8 +335,8 @@ impl Array {
         if self.core.verify.records.is_empty() {
             return Moved::No;
         }
-        let count = self.checks.reads.len();
-        for at in (self.checks.turn..count).chain(0..self.checks.turn) {
+        let count = self.readback.checks.reads.len();
+        for at in (self.readback.checks.turn..count).chain(0..self.readback.checks.turn) {
             let drive = DriveIdx::from_usize(at);
             if !self.has_check(drive) {
                 continue;
@@ -343,19 +344,19 @@ impl Array {
             let is_idle = self.could_check(drive) && self.idle_at(drive, settings.wait) <= now;
             let is_hurried = self.core.verify.records.is_hurried(drive);
             if is_hurried || is_idle {
-                self.checks.turn = (at + 1) % count;
+                self.readback.checks.turn = (at + 1) % count;
                 let end = if is_hurried { End::Head } else { End::Tail };
                 self.read_back(now, drive, end);
                 return Moved::Yes;
             }
         }
         if let Some(drive) = self.pressing_drive()
-            && self.pacer.may_begin(now, self.outstanding)
+            && self.own.pacer.may_begin(now, self.clients.outstanding)
         {
-            self.pacer.note_begin();
-            self.checks.is_scans_turn = true;
+            self.own.pacer.note_begin();
+            self.readback.checks.is_scans_turn = true;
             self.read_back(now, drive, End::Tail);
-            let read = self.checks.reads[drive.as_usize()].as_mut();
+            let read = self.readback.checks.reads[drive.as_usize()].as_mut();
             read.expect("it was just begun").is_step = true;
             return Moved::Yes;
         }
@@ -391,7 +392,7 @@ impl Array {
                 since: None,
             },
         );
-        self.checks.reads[drive.as_usize()] =
+        self.readback.checks.reads[drive.as_usize()] =
             Some(CheckRead { sub, extent, parts, is_step: false });
     }
 
@@ -437,7 +438,7 @@ impl Array {
                 }
             }
         }
-        let id = self.name_op();
+        let id = self.work.name();
         let carries_content = self.core.carries_content();
         let mut answers = 0;
         if carries_content && !sums.is_empty() {
@@ -453,24 +454,24 @@ impl Array {
         let wrong = BTreeSet::new();
         let comparing =
             Comparing { drive, extent, parts, buf, compared, unreadable, wrong, answers };
-        self.checks.comparing.insert(id, comparing);
+        self.readback.checks.comparing.insert(id, comparing);
         if answers == 0 {
             self.conclude(now, id);
         }
     }
 
     fn take_read(&mut self, now: Instant, drive: DriveIdx, sub: SubId) -> Option<CheckRead> {
-        let slot = &mut self.checks.reads[drive.as_usize()];
+        let slot = &mut self.readback.checks.reads[drive.as_usize()];
         let read = slot.take_if(|read| read.sub == sub)?;
         if read.is_step {
-            self.pacer.note_end(now);
+            self.own.pacer.note_end(now);
         }
         Some(read)
     }
 
     /// Which of the bytes were the same. Returns whether that was asked for here.
     pub(crate) fn handle_bytes_compared(&mut self, now: Instant, id: OpId, same: &[bool]) -> bool {
-        let Some(comparing) = self.checks.comparing.get_mut(&id) else { return false };
+        let Some(comparing) = self.readback.checks.comparing.get_mut(&id) else { return false };
         let pairs = comparing.compared.iter().zip(same);
         comparing.wrong.extend(pairs.filter(|(_, is_same)| !**is_same).map(|(&lba, _)| lba));
         self.note_compared(now, id);
@@ -478,7 +479,7 @@ impl Array {
     }
 
     fn note_compared(&mut self, now: Instant, id: u64) {
-        let comparing = self.checks.comparing.get_mut(&id).expect("it was found");
+        let comparing = self.readback.checks.comparing.get_mut(&id).expect("it was found");
         comparing.answers -= 1;
         if comparing.answers == 0 {
             self.conclude(now, id);
@@ -486,7 +487,7 @@ impl Array {
     }
 
     fn conclude(&mut self, now: Instant, id: u64) {
-        let comparing = self.checks.comparing.remove(&id).expect("it was found");
+        let comparing = self.readback.checks.comparing.remove(&id).expect("it was found");
         let Comparing { drive, parts, buf, unreadable, wrong, .. } = comparing;
         self.core.release(buf);
         let left: Vec<Part> = {
@@ -522,23 +523,23 @@ impl Array {
     /// The array does without a drive from now on (VF7).
     pub(crate) fn forget_written(&mut self, now: Instant, drive: DriveIdx) {
         let at = drive.as_usize();
-        if let Some(read) = self.checks.reads[at].take()
+        if let Some(read) = self.readback.checks.reads[at].take()
             && read.is_step
         {
-            self.pacer.note_end(now);
+            self.own.pacer.note_end(now);
         }
         self.core.verify.reading =
             self.core.verify.reading.without(std::iter::once(drive).collect());
-        self.checks.flawed.retain(|flawed| flawed.drive != drive);
-        self.checks.flaws.unknown.retain(|flawed| flawed.drive != drive);
+        self.readback.checks.flawed.retain(|flawed| flawed.drive != drive);
+        self.readback.checks.flaws.unknown.retain(|flawed| flawed.drive != drive);
         self.core.verify.records.forget(drive);
         self.core.release_checked();
     }
 
     /// The array is to end: nothing more is read back.
     pub(crate) fn stop_checking(&mut self) {
-        self.checks.flawed.clear();
-        self.checks.flaws.unknown.clear();
+        self.readback.checks.flawed.clear();
+        self.readback.checks.flaws.unknown.clear();
         self.core.verify.turn_off();
         self.core.release_checked();
     }

@@ -122,7 +122,7 @@ impl Array {
             memory_bytes: records.memory(),
             found: tally.found,
             mended: tally.mended,
-            not_mended: self.checks.flaws.not_mended,
+            not_mended: self.readback.checks.flaws.not_mended,
             delayed_percent: self.core.verify.delayed_percent(),
         })
     }
@@ -174,7 +174,7 @@ impl Array {
             self.hold_against(now, drive);
         }
         if mends < MENDS_MAX {
-            self.checks.flawed.push_back(flawed);
+            self.readback.checks.flawed.push_back(flawed);
         } else {
             self.note_not_mended(now, flawed);
         }
@@ -183,13 +183,13 @@ impl Array {
     /// It keeps its record: what is read of it is had from there, or counts as damaged.
     fn note_not_mended(&mut self, now: Instant, flawed: Flawed) {
         let Flawed { drive, part } = flawed;
-        self.checks.flaws.not_mended += 1;
+        self.readback.checks.flaws.not_mended += 1;
         self.core.verify.records.note_not_mended(part.write);
         self.tell_mended(now, drive, part.extent, false);
         let is_redundant = self.core.is_redundant(self.core.layout.stripes());
         let can_spare = self.core.drives.can_spare(DriveSet::EMPTY.with(drive));
         let is_tried = self.core.verify.records.mends(drive, part) >= MENDS_MAX;
-        if is_tried && is_redundant && can_spare && self.pacer.is_automatic() {
+        if is_tried && is_redundant && can_spare && self.own.pacer.is_automatic() {
             self.lose(now, drive, Why::Failed);
         }
     }
@@ -201,7 +201,7 @@ impl Array {
 
     /// Past the most of them they are only counted.
     fn tell_flaw(&mut self, now: Instant, event: ArrayEvent) {
-        let flaws = &mut self.checks.flaws;
+        let flaws = &mut self.readback.checks.flaws;
         if flaws.told_since + TOLD_EVERY <= now {
             (flaws.told_since, flaws.told) = (now, 0);
         }
@@ -213,16 +213,16 @@ impl Array {
 
     /// What it silently has not stored counts like what it cannot read.
     fn hold_against(&mut self, now: Instant, drive: DriveIdx) {
-        if !self.pacer.is_automatic() || self.core.code.is_none() {
+        if !self.own.pacer.is_automatic() || self.core.code.is_none() {
             return;
         }
-        self.checks.flaws.recent[drive.as_usize()] += 1;
+        self.readback.checks.flaws.recent[drive.as_usize()] += 1;
         self.note_read_error(now, drive);
     }
 
     /// Begins a scrub for a drive with several flawed writes: those that went astray lie somewhere on it.
     pub(super) fn scrub_flawed(&mut self, now: Instant) -> Moved {
-        let flaws = &mut self.checks.flaws;
+        let flaws = &mut self.readback.checks.flaws;
         let is_due = flaws.scrubbed.is_none_or(|last| last + SCRUB_EVERY <= now);
         let is_much = flaws.recent.iter().any(|&recent| recent >= FLAWS_SCRUB);
         // One that an operator has stopped is the operator's to go on with.
@@ -230,7 +230,7 @@ impl Array {
         if !is_due || !is_much || !is_free || self.outstanding_mends() {
             return Moved::No;
         }
-        let flaws = &mut self.checks.flaws;
+        let flaws = &mut self.readback.checks.flaws;
         flaws.recent.fill(0);
         flaws.scrubbed = Some(now);
         self.begin_scrub(now, Blame::Drives);
@@ -238,19 +238,20 @@ impl Array {
     }
 
     fn outstanding_mends(&self) -> bool {
-        self.core.verify.mending.is_some() || !self.checks.flawed.is_empty()
+        self.core.verify.mending.is_some() || !self.readback.checks.flawed.is_empty()
     }
 
     /// Begins to mend what was found first of what does not wait in the journal anyway.
     pub(super) fn mend_flawed(&mut self, now: Instant) -> Moved {
-        if self.core.verify.mending.is_some() || self.checks.flawed.is_empty() {
+        if self.core.verify.mending.is_some() || self.readback.checks.flawed.is_empty() {
             return Moved::No;
         }
         let core = &self.core;
         if !core.may_write || !core.drives.silent().without(core.drives.lost()).is_empty() {
             return Moved::No;
         }
-        self.checks
+        self.readback
+            .checks
             .flawed
             .retain(|flawed| !core.verify.records.left_of(flawed.drive, flawed.part).is_empty());
         let is_placed = |flawed: &Flawed| {
@@ -261,12 +262,14 @@ impl Array {
                 || core.unplaced.is_empty()
                 || cells.all(|cell| core.unplaced.find(cell).is_none())
         };
-        let Some(at) = self.checks.flawed.iter().position(is_placed) else { return Moved::No };
-        let flawed = self.checks.flawed.remove(at).expect("it was found");
+        let Some(at) = self.readback.checks.flawed.iter().position(is_placed) else {
+            return Moved::No;
+        };
+        let flawed = self.readback.checks.flawed.remove(at).expect("it was found");
         let mut left = self.core.verify.records.left_of(flawed.drive, flawed.part).into_iter();
         let first = left.next().expect("something is left of it");
         let drive = flawed.drive;
-        left.for_each(|part| self.checks.flawed.push_front(Flawed { drive, part }));
+        left.for_each(|part| self.readback.checks.flawed.push_front(Flawed { drive, part }));
         let op = self.claim(now, Start::Mend(Span { drive, part: first }));
         self.core.verify.mending = op.map(|op| Mending { op, drive });
         Moved::Yes
@@ -280,10 +283,10 @@ impl Array {
         let flawed = Flawed { drive, part };
         match mended {
             Mended::Written => self.core.verify.records.note_mended(drive, part),
-            Mended::Later => self.checks.flawed.push_back(flawed),
+            Mended::Later => self.readback.checks.flawed.push_back(flawed),
             Mended::Never if self.core.drives.lost().contains(drive) => {}
             Mended::Never => {
-                let unknown = &mut self.checks.flaws.unknown;
+                let unknown = &mut self.readback.checks.flaws.unknown;
                 if unknown.len() == UNKNOWN_MAX {
                     unknown.pop_front();
                 }
@@ -296,7 +299,7 @@ impl Array {
     /// Something of these stripes is right again: it may say what others should be of which nothing did.
     pub(crate) fn look_again(&mut self, stripes: Range<u64>) {
         let core = &mut self.core;
-        let flaws = &mut self.checks.flaws;
+        let flaws = &mut self.readback.checks.flaws;
         for Flawed { drive, part } in std::mem::take(&mut flaws.unknown) {
             let own = stripes_of(&core.layout, &Span { drive, part });
             if core.verify.records.left_of(drive, part).is_empty() {
@@ -305,7 +308,7 @@ impl Array {
             if own.start < stripes.end && stripes.start < own.end {
                 flaws.not_mended -= 1;
                 core.verify.records.note_tried_again(part.write);
-                self.checks.flawed.push_back(Flawed { drive, part });
+                self.readback.checks.flawed.push_back(Flawed { drive, part });
             } else {
                 flaws.unknown.push_back(Flawed { drive, part });
             }
@@ -314,7 +317,7 @@ impl Array {
 
     /// A ring has given what the journal had of something that is being mended, or has not.
     pub(crate) fn hand_recalled(&mut self, now: Instant, op: OpId, recalled: Recalled<'_>) {
-        if let Some(Op::Mend(mend)) = self.ops.get_mut(op) {
+        if let Some(Op::Mend(mend)) = self.work.ops.get_mut(op) {
             mend.handle_recalled(&mut self.core, recalled);
             self.advance(now, op);
         }
@@ -322,7 +325,7 @@ impl Array {
 
     /// The checksums of what an operation has computed.
     pub(super) fn handle_computed_digested(&mut self, now: Instant, op: OpId, sums: &[u32]) {
-        match self.ops.get_mut(op) {
+        match self.work.ops.get_mut(op) {
             Some(Op::Mend(mend)) => mend.handle_digested(&mut self.core, now, sums),
             Some(Op::Read(read)) => read.fetch.handle_digested(&self.core, sums),
             Some(Op::Write(write)) => write.fetch.handle_digested(&self.core, sums),

@@ -115,10 +115,10 @@ impl Array {
         state: &Sub,
         outcome: &Outcome,
     ) {
-        if let Some(look) = self.record_checks.looks.remove(&sub) {
+        if let Some(look) = self.readback.records.looks.remove(&sub) {
             return self.look_into(now, look, state.read_buf(), outcome);
         }
-        let check = self.record_checks.inside.remove(&sub);
+        let check = self.readback.records.inside.remove(&sub);
         let drive = state.drive;
         let check = match (check, state.command) {
             (Some(check), Command::Read { .. }) => {
@@ -159,7 +159,7 @@ impl Array {
     fn ask_for_record(&mut self, now: Instant, check: RecordCheck, command: Command, place: Place) {
         let what = of_metadata(&self.core, check.drive, command, place);
         let sub = self.core.enqueue(now, what);
-        self.record_checks.inside.insert(sub, check);
+        self.readback.records.inside.insert(sub, check);
     }
 
     fn compare_record(
@@ -174,16 +174,16 @@ impl Array {
             self.core.release(read);
             return self.write_record_again(now, check);
         }
-        let op = self.name_op();
+        let op = self.work.name();
         let pair = |sector| [check.buf, read].map(|buf| (1, Place { buf, sector })).to_vec();
         let sums = (0..check.extent.sectors.get() as u32).map(pair).collect();
         self.core.actions.push_back(Action::Check { op, sums });
-        self.record_checks.comparing.insert(op, Comparing { check: Some(check), read });
+        self.readback.records.comparing.insert(op, Comparing { check: Some(check), read });
     }
 
     /// Whether the sectors of a record are what they should be, if that was asked for here.
     pub(crate) fn handle_record_compared(&mut self, now: Instant, op: OpId, same: &[bool]) {
-        let Some(Comparing { check, read }) = self.record_checks.comparing.remove(&op) else {
+        let Some(Comparing { check, read }) = self.readback.records.comparing.remove(&op) else {
             return;
         };
         self.core.release(read);
@@ -225,7 +225,7 @@ impl Array {
     /// Looks at both slots of these drives, where that is not being done already.
     pub(crate) fn look_at(&mut self, now: Instant, drives: DriveSet) {
         for (drive, slot) in drives.iter().flat_map(|drive| [(drive, 0), (drive, 1)]) {
-            let RecordChecks { looks, looked, .. } = &self.record_checks;
+            let RecordChecks { looks, looked, .. } = &self.readback.records;
             let mut open = looks.values().chain(looked.values().flatten());
             let is_open = open.any(|look| {
                 let is_plain = matches!(look.then, Then::Nothing);
@@ -251,13 +251,13 @@ impl Array {
         let place = Place { buf: self.core.name_buf(), sector: 0 };
         let command = Command::Read { extent, effort: Effort::Medium };
         let sub = self.core.enqueue(now, of_metadata(&self.core, drive, command, place));
-        self.record_checks.looks.insert(sub, look);
+        self.readback.records.looks.insert(sub, look);
     }
 
     fn look_into(&mut self, now: Instant, look: Look, read: Option<BufId>, outcome: &Outcome) {
         let read = read.expect("a read fills a buffer");
         if outcome.is_good() {
-            self.record_checks.looked.insert(read, Some(look));
+            self.readback.records.looked.insert(read, Some(look));
             self.core.actions.push_back(Action::Look { buf: read });
         } else {
             self.core.release(read);
@@ -267,7 +267,7 @@ impl Array {
 
     /// Who has written the slot that this buffer was read from, if that can be told ([`Action::Look`]).
     pub fn handle_looked(&mut self, now: Instant, buf: BufId, author: Option<Author>) {
-        let look = self.record_checks.looked.remove(&buf).expect("it was asked for");
+        let look = self.readback.records.looked.remove(&buf).expect("it was asked for");
         self.core.release(buf);
         if let Some(look) = look {
             self.end_look(now, look, author);
@@ -335,11 +335,11 @@ impl Array {
         let only = DriveSet::EMPTY.with(drive);
         // One that is being filled counts as lost already.
         let is_kept = !self.could_spare(drive) && !self.core.drives.lost().contains(drive);
-        if !is_kept || !self.record_checks.told.contains(drive) {
+        if !is_kept || !self.readback.records.told.contains(drive) {
             self.tell(ArrayEvent::RecordLost { drive, is_kept });
         }
         if is_kept {
-            self.record_checks.told = self.record_checks.told.or(only);
+            self.readback.records.told = self.readback.records.told.or(only);
             self.tell_store(check.ended(Stored::No));
         } else {
             self.lose(now, drive, Why::Failed);
@@ -355,7 +355,7 @@ impl Array {
     /// Loses drives that have not stored a record and that were kept, if without them it is on too few.
     pub(crate) fn lose_unstored(&mut self, now: Instant) -> Moved {
         let core = &mut self.core;
-        if self.record_checks.told.is_empty() || core.has_failed() {
+        if self.readback.records.told.is_empty() || core.has_failed() {
             return Moved::No;
         }
         let unstored = |store: &Store| store.unstored(core);
@@ -367,7 +367,7 @@ impl Array {
 
     /// The array does without a drive from now on.
     pub(crate) fn forget_records(&mut self, drive: DriveIdx) {
-        let checks = &mut self.record_checks;
+        let checks = &mut self.readback.records;
         checks.told = checks.told.without(DriveSet::EMPTY.with(drive));
         let is_meant = |check: &RecordCheck| check.drive == drive;
         let of_drive = |_: &SubId, check: &mut RecordCheck| is_meant(check);

@@ -21,7 +21,7 @@ const UNPLACED_MAX: u64 = 16;
 impl Array {
     /// Whether the array may make itself do without the drive now (CP3).
     pub(super) fn may_exchange(&self) -> bool {
-        let Some(copying) = self.copies.now.as_deref() else { return false };
+        let Some(copying) = self.own.copies.now.as_deref() else { return false };
         let only = DriveSet::EMPTY.with(copying.drive);
         let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
         let has_room = self.core.meta.has_room() || self.core.meta.knows_lacks(copying.drive);
@@ -54,7 +54,7 @@ impl Array {
 
     /// The new drive has been flushed: the array does without the old one.
     pub(super) fn let_go_of_copied(&mut self, now: Instant, until: Instant) -> Moved {
-        let drive = self.copies.now.as_ref().expect("a copy is made").drive;
+        let drive = self.own.copies.now.as_ref().expect("a copy is made").drive;
         let is_little = self.core.unplaced.of(drive).len() as u64 <= UNPLACED_MAX;
         if self.is_flushing_coming() || !(is_little || until <= now) {
             return Moved::No;
@@ -66,7 +66,7 @@ impl Array {
         let copied = self.core.copied.as_ref().expect("CO1: it is copied");
         if !copied.is_little() && !copied.is_small_share() {
             // Clients have written much meanwhile.
-            self.copies.now.as_mut().expect("a copy is made").pass.vain += 1;
+            self.own.copies.now.as_mut().expect("a copy is made").pass.vain += 1;
             return self.set_copy_phase(Phase::Copying);
         }
         self.set_copy_phase(Phase::Leaving);
@@ -87,7 +87,7 @@ impl Array {
             Last::Flushing => return Moved::No,
             Last::Flushed => {}
         }
-        let drive = self.copies.now.as_ref().expect("a copy is made").drive;
+        let drive = self.own.copies.now.as_ref().expect("a copy is made").drive;
         let meta = &self.core.meta;
         let is_recorded = meta.knows_lacks_for_good(drive) || !meta.knows_lacks(drive);
         let is_let_go = self.rebuild_drive() != Some(drive);
@@ -97,7 +97,7 @@ impl Array {
         let copied = self.core.copied.take().expect("CO1: it is copied");
         assert!(copied.inside.is_empty(), "CP2: {:?}", copied.inside);
         self.core.actions.push_back(Action::Seat(drive));
-        let copying = self.copies.now.as_mut().expect("a copy is made");
+        let copying = self.own.copies.now.as_mut().expect("a copy is made");
         copying.phase = Phase::Seated;
         let new = copying.new.take();
         self.forget_errors(drive);
@@ -107,13 +107,13 @@ impl Array {
 
     /// The new drive holds what the one before it does not lack, once it is named for good (CP5).
     pub(super) fn end_seating(&mut self) -> Moved {
-        let drive = self.copies.now.as_ref().expect("a copy is made").drive;
+        let drive = self.own.copies.now.as_ref().expect("a copy is made").drive;
         if !self.core.meta.is_named(drive) {
             return Moved::No;
         }
-        self.copies.now = None;
+        self.own.copies.now = None;
         let regions = self.core.meta.grid().regions;
-        self.rebuild.note_copied(drive);
+        self.own.rebuild.note_copied(drive);
         let left = self.core.meta.regions_left(drive, 0).unwrap_or(regions);
         self.tell(ArrayEvent::CopyDone(CopyProgress { drive, left, regions }));
         Moved::Yes

@@ -4,6 +4,7 @@ use levelhead_block::{BufId, Command, Durability, Outcome, Place, Segment, ZeroT
 use levelhead_units::{Extent, Instant, Sectors};
 
 use super::Step;
+use crate::array::background::Background;
 use crate::array::{Array, Moved};
 use crate::core::ForComing;
 use crate::core::copied::What;
@@ -19,7 +20,7 @@ impl Array {
         buf: Option<BufId>,
         outcome: &Outcome,
     ) {
-        let step = self.copies.now.as_deref_mut().and_then(|copying| {
+        let step = self.own.copies.now.as_deref_mut().and_then(|copying| {
             let at = copying.steps.iter().position(|step| step.sub == sub)?;
             Some(copying.steps.swap_remove(at))
         });
@@ -31,7 +32,7 @@ impl Array {
             self.mend_uncopied(self.not_given(extent, outcome));
             return self.pass_over(now, region);
         }
-        let copying = self.copies.now.as_deref_mut().expect("it has a step");
+        let copying = self.own.copies.now.as_deref_mut().expect("it has a step");
         let on_drive = self.core.area.on_drive(extent);
         let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
         let sectors = extent.sectors.get() as u32;
@@ -46,7 +47,7 @@ impl Array {
     /// The rows of what a read of the drive did not give. What is mended there marks its region, which is copied then.
     fn not_given(&self, extent: Extent, outcome: &Outcome) -> Vec<Row> {
         let Outcome::Done { damaged, .. } = outcome else { return Vec::new() };
-        let Some(drive) = self.copies.now.as_deref().map(|copying| copying.drive) else {
+        let Some(drive) = self.own.copies.now.as_deref().map(|copying| copying.drive) else {
             return Vec::new();
         };
         let row = |offset: u32| {
@@ -58,7 +59,7 @@ impl Array {
 
     /// The drive does not give all of a region, for now.
     fn pass_over(&mut self, now: Instant, region: u64) {
-        let copying = self.copies.now.as_deref_mut().expect("a copy is made");
+        let copying = self.own.copies.now.as_deref_mut().expect("a copy is made");
         copying.cursor = copying.cursor.filter(|cursor| cursor.region != region);
         copying.tempo.end(now);
         self.core.copied.as_mut().expect("CO1: it is copied").note_unread(region);
@@ -67,7 +68,7 @@ impl Array {
 
     /// When a read of the drive will have taken too long: its region is passed over then.
     pub(super) fn late_read_at(&self) -> Option<Instant> {
-        let steps = self.copies.now.as_deref()?.steps.iter();
+        let steps = self.own.copies.now.as_deref()?.steps.iter();
         let oldest = steps.filter_map(|step| self.core.inside_since(step.sub)).min();
         Some(oldest? + self.core.drives.patience()?.lost)
     }
@@ -76,7 +77,7 @@ impl Array {
         if self.late_read_at().is_none_or(|at| now < at) {
             return Moved::No;
         }
-        let Self { copies, core, .. } = self;
+        let Self { own: Background { copies, .. }, core, .. } = self;
         let copying = copies.now.as_deref_mut().expect("it has a step");
         let since = |step: &Step| core.inside_since(step.sub);
         let oldest = (0..copying.steps.len()).filter(|&at| since(&copying.steps[at]).is_some());
