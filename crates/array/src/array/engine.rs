@@ -118,7 +118,7 @@ impl Array {
         self.spare_drives(now);
         self.core.drives.note_standstill(now);
         // Its time has not gone on, that of other machines has (N4 of the fence).
-        self.core.lease_end = self.core.lease_end.map(|_| now);
+        self.core.gate.lease_end = self.core.gate.lease_end.map(|_| now);
         if let Some(store) = &mut self.store {
             store.handle_standstill();
         }
@@ -148,7 +148,7 @@ impl Array {
 
     /// The next thing to do.
     pub fn poll(&mut self) -> Option<Action> {
-        let action = self.core.actions.pop_front()?;
+        let action = self.core.out.pop()?;
         if let Action::Answer(answer) = &action {
             self.clients.outstanding =
                 self.clients.outstanding.checked_sub(1).expect("A1: answered twice");
@@ -197,12 +197,12 @@ impl Array {
     }
 
     pub(super) fn tell(&mut self, event: ArrayEvent) {
-        self.core.actions.push_back(Action::Event(Event::Array(event)));
+        self.core.out.push(Action::Event(Event::Array(event)));
     }
 
     /// Tells what is new about the resync.
     pub(super) fn tell_resync(&mut self) {
-        let (synced, stripes) = (self.core.synced, self.core.layout.stripes());
+        let (synced, stripes) = (self.core.holdings.synced, self.core.place.layout.stripes());
         let event = self.own.resync_told.look(self.own.resync, ResyncProgress { synced, stripes });
         event.into_iter().for_each(|event| self.tell(event));
     }
@@ -215,13 +215,14 @@ impl Array {
         let recorded = self.recorded_why(drive, why);
         self.note_copied_lost(drive);
         self.own.rebuild.forget_copied(drive);
-        self.core.valid[drive.as_usize()] = 0;
-        self.core.nearly_present = self.core.nearly_present.without(DriveSet::EMPTY.with(drive));
+        self.core.holdings.valid[drive.as_usize()] = 0;
+        self.core.holdings.nearly_present =
+            self.core.holdings.nearly_present.without(DriveSet::EMPTY.with(drive));
         let events = self.core.drives.handle_lost(now, drive);
         self.note_lost_writes();
         if let Some(store) = &mut self.store {
             if store.records_losses() {
-                self.core.unrecorded = self.core.unrecorded.with(drive);
+                self.core.gate.unrecorded = self.core.gate.unrecorded.with(drive);
             }
             store.handle_lost(&mut self.core, drive, recorded);
         } else {
@@ -232,10 +233,10 @@ impl Array {
         }
         self.forget_written(now, drive);
         self.forget_records(drive);
-        self.core.promises.forget_reads(drive);
+        self.core.verify.promises.forget_reads(drive);
         let is_copied = self.has_made_way(drive);
-        self.core.actions.push_back(Action::Event(Event::Lost { drive, why, is_copied }));
-        let (lost, spec) = (self.core.drives.lost(), *self.core.layout.spec());
+        self.core.out.push(Action::Event(Event::Lost { drive, why, is_copied }));
+        let (lost, spec) = (self.core.drives.lost(), *self.core.place.layout.spec());
         if self.core.has_failed() && survived {
             self.tell(ArrayEvent::Failed { lost, survives: spec.redundant() });
         }

@@ -14,8 +14,7 @@ use crate::array::{Array, Op};
 use crate::core::{Core, Enqueue, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
-use crate::names::OpId;
-use crate::names::SubId;
+use crate::names::{OpId, SubId};
 
 /// A flush of all drives that are there.
 #[derive(Clone, Debug)]
@@ -41,13 +40,13 @@ impl FlushOp {
 
     /// Answers it if all its commands have ended; returns whether they have.
     pub(crate) fn advance(&self, core: &mut Core) -> bool {
-        let is_at_risk = self.awaits.is_some_and(|id| core.intents_at_risk.holds_up_to(id));
+        let is_at_risk = self.awaits.is_some_and(|id| core.log.at_risk.holds_up_to(id));
         if !self.pending.is_empty() || is_at_risk {
             return false;
         }
         // Later flushes do not fail for what this one says: later writes go to the other drives.
         let is_gone = core.has_failed() || self.has_lost_writes;
-        core.writes_flushed = core.writes_flushed.max(self.covers);
+        core.writes.flushed = core.writes.flushed.max(self.covers);
         self.answer(core, if is_gone { Outcome::Gone } else { Outcome::GOOD });
         true
     }
@@ -60,7 +59,7 @@ impl FlushOp {
     fn answer(&self, core: &mut Core, outcome: Outcome) {
         let cost = Cost { subs: self.subs, ..Cost::default() };
         // What the lost drives missed is safe only when the others have recorded their loss.
-        let relies_on = if outcome.is_good() { core.unrecorded } else { Default::default() };
+        let relies_on = if outcome.is_good() { core.gate.unrecorded } else { Default::default() };
         core.answer(relies_on, Answer { request: self.request, outcome, cost });
     }
 }
@@ -85,15 +84,15 @@ impl Array {
             )
         };
         // What the journal has committed is safe already.
-        let is_needed = !self.core.is_journaled;
+        let is_needed = !self.core.log.is_journaled;
         let drives = self.core.drives.reachable().iter().filter(|_| is_needed);
         let drives: Vec<DriveIdx> = drives.collect();
         let pending: Vec<SubId> =
             drives.into_iter().map(|drive| flush(&mut self.core, drive)).collect();
         let subs = pending.len() as u32;
-        let covers = self.core.writes_ended;
-        let has_lost_writes = std::mem::take(&mut self.core.has_lost_writes);
-        let awaits = self.core.intents_at_risk.wait();
+        let covers = self.core.writes.ended;
+        let has_lost_writes = std::mem::take(&mut self.core.writes.has_lost);
+        let awaits = self.core.log.at_risk.wait();
         let flush = FlushOp { request, pending, subs, awaits, covers, has_lost_writes };
         self.work.ops.insert(op, Op::Flush(flush));
         self.advance(now, op);
@@ -112,7 +111,7 @@ impl Array {
         if !self.core.loses_writes() {
             return;
         }
-        let ended = self.core.writes_ended;
+        let ended = self.core.writes.ended;
         let mut is_said = false;
         for op in self.work.ops.values_mut() {
             if let Op::Flush(flush) = op {
@@ -121,6 +120,6 @@ impl Array {
                 is_said |= flush.covers >= ended;
             }
         }
-        self.core.has_lost_writes |= !is_said;
+        self.core.writes.has_lost |= !is_said;
     }
 }

@@ -16,7 +16,7 @@ impl Array {
         Some(JournalStatus {
             is_recovering: !journal.is_ready(),
             open: journal.open(),
-            unplaced: self.core.unplaced.len(),
+            unplaced: self.core.log.unplaced.len(),
         })
     }
 
@@ -38,7 +38,7 @@ impl Array {
     pub(crate) fn keep_journal(&mut self, now: Instant) -> Moved {
         let Some(journal) = &mut self.journal else { return Moved::No };
         let was_ready = journal.is_ready();
-        let before = self.core.hindering;
+        let before = self.core.log.hindering;
         journal.advance(&mut self.core, now);
         let ended = journal.take_ended();
         for op in journal.take_taken_over() {
@@ -51,14 +51,14 @@ impl Array {
             }
         }
         let ops = &self.work.ops;
-        self.core.live.keep(|op| ops.contains(op));
-        let wanted = self.core.live.wanted().filter(|_| journal.is_ready());
+        self.core.log.live.keep(|op| ops.contains(op));
+        let wanted = self.core.log.live.wanted().filter(|_| journal.is_ready());
         let said = wanted.filter(|&below| journal.says_over(&mut self.core, now, below));
-        let over = said.map_or(Vec::new(), |below| self.core.live.note_said(below));
+        let over = said.map_or(Vec::new(), |below| self.core.log.live.note_said(below));
         if !was_ready && (journal.is_ready() || self.core.has_failed()) {
             self.work.open();
         }
-        let is_safe = self.core.intents_at_risk.take_changed();
+        let is_safe = self.core.log.at_risk.take_changed();
         let is_moved = !ended.is_empty() || is_safe || !over.is_empty();
         let moved = if is_moved { Moved::Yes } else { Moved::No };
         for Told { op, logged, to_place } in ended {
@@ -72,7 +72,7 @@ impl Array {
         if is_safe {
             self.advance_flushes(now);
         }
-        if !self.core.hindering.without(before).is_empty() {
+        if !self.core.log.hindering.without(before).is_empty() {
             self.leave_hindering(now);
         }
         moved

@@ -16,48 +16,13 @@
 //!   same trouble next: to lose drives for it would take redundancy away and help no request. So what waits is answered with
 //!   a failure in time, and carried out all the same once the machine permits it (P1): nothing of it is missed by the drive.
 
-use levelhead_block::{Outcome, SectorSet};
-use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos};
+use levelhead_block::Outcome;
+use levelhead_units::Instant;
 
 use crate::action::Action;
 use crate::array::Array;
-use crate::core::postponed::Postponed;
-use crate::core::{Core, Purpose};
+use crate::core::Purpose;
 use crate::names::SubId;
-
-/// Time from a refusal to the next attempt.
-pub(crate) const PAUSE: Nanos = Nanos::from_millis(100);
-
-impl Core {
-    /// When the next attempt is due.
-    pub(crate) fn postponed_at(&self) -> Option<Instant> {
-        self.postponed.front().map(|postponed| postponed.at)
-    }
-
-    /// Drives of which the machine refuses commands now.
-    pub(crate) fn refused_now(&self, now: Instant) -> DriveSet {
-        let Some(patience) = self.drives.patience() else { return DriveSet::EMPTY };
-        // It is sent again after a pause, so that this is fresh for as long as it is refused and no longer.
-        let is_fresh =
-            |(_, at): &(&DriveIdx, &Instant)| now.saturating_since(**at) < patience.silent;
-        self.refused_at.iter().filter(is_fresh).map(|(&drive, _)| drive).collect()
-    }
-
-    /// How a write is answered that is given up: what the machine refuses is not held against its sectors.
-    pub(crate) fn given_up_with(&self, now: Instant, extent: Extent) -> Outcome {
-        if !self.refused_now(now).is_empty() {
-            return Outcome::Refused;
-        }
-        let damaged = SectorSet::first(extent.sectors);
-        Outcome::Done { unknown: SectorSet::EMPTY, damaged }
-    }
-
-    /// The next command that is due for another attempt.
-    fn take_postponed(&mut self, now: Instant) -> Option<SubId> {
-        let due = self.postponed.pop_front_if(|postponed| postponed.at <= now);
-        due.map(|postponed| postponed.sub)
-    }
-}
 
 impl Array {
     /// A command was refused, or did not reach its drive: keeps it for another attempt, or drops it if no operation waits for it. Returns false
@@ -69,7 +34,7 @@ impl Array {
         }
         if self.is_awaited(purpose) {
             self.core.note_refused(now, sub, outcome);
-            self.core.postponed.push_back(Postponed { at: now + PAUSE, sub });
+            self.core.postpone(now, sub);
         } else {
             self.drop_refused(now, sub);
         }
@@ -84,9 +49,9 @@ impl Array {
             if self.core.drives.away().contains(drive) || !self.is_awaited(purpose) {
                 self.drop_refused(now, sub); // P2
             } else if self.core.is_held(now) && purpose != Purpose::Meta {
-                self.core.postponed.push_back(Postponed { at: now + PAUSE, sub });
+                self.core.postpone(now, sub);
             } else if let Some((submit, _)) = self.core.submit_of(sub) {
-                self.core.actions.push_back(Action::Submit(submit));
+                self.core.out.push(Action::Submit(submit));
             }
         }
     }
@@ -98,6 +63,6 @@ impl Array {
     /// Forgets a command that was refused. No operation is told of its end.
     fn drop_refused(&mut self, now: Instant, sub: SubId) {
         let state = self.core.finish(now, sub, &Outcome::Refused);
-        state.read_buf().into_iter().for_each(|buf| self.core.release(buf));
+        state.read_buf().into_iter().for_each(|buf| self.core.out.release(buf));
     }
 }

@@ -5,47 +5,72 @@ use levelhead_units::{DriveSet, Instant};
 
 use super::Core;
 use crate::action::{Action, Answer};
+use crate::meta::recorded::Recorded;
 
 /// An answer that waits until the loss of some drives is safely recorded.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
+struct Held {
     relies_on: DriveSet,
     answer: Answer,
     /// When it goes out as a failure, where there is a limit.
     by: Option<Instant>,
 }
 
+/// What must be recorded before data is written, and before what relies on a loss is answered.
+#[derive(Clone, Debug)]
+pub(crate) struct Gate {
+    /// Whether data may be written: where that is recorded, once it is.
+    pub(crate) may_write: bool,
+    /// When the lease ends, where one is needed.
+    pub(crate) lease_end: Option<Instant>,
+    /// Those of the lost drives whose loss is not safely recorded yet, where losses are recorded.
+    pub(crate) unrecorded: DriveSet,
+    /// Answers that rely on such a loss and wait for its record.
+    held: Vec<Held>,
+}
+
+impl Gate {
+    pub(super) fn new(recorded: Option<&Recorded>) -> Self {
+        Self {
+            may_write: recorded.is_none(),
+            lease_end: recorded.filter(|known| known.is_in_reach).map(|_| Instant::ZERO),
+            unrecorded: DriveSet::EMPTY,
+            held: Vec::new(),
+        }
+    }
+}
+
 impl Core {
     /// Answers a request, once the loss of these drives is safely recorded.
     pub(crate) fn answer(&mut self, relies_on: DriveSet, answer: Answer) {
-        let relies_on = relies_on.and(self.unrecorded);
+        let relies_on = relies_on.and(self.gate.unrecorded);
         if relies_on.is_empty() {
-            self.actions.push_back(Action::Answer(answer));
+            self.out.push(Action::Answer(answer));
         } else {
             self.counters.held += 1;
-            self.held.push(Held { relies_on, answer, by: None });
+            self.gate.held.push(Held { relies_on, answer, by: None });
         }
     }
 
     /// Answers that are held and have no limit yet get this one.
     pub(crate) fn limit_held(&mut self, by: Instant) {
-        self.held.iter_mut().for_each(|held| held.by = held.by.or(Some(by)));
+        self.gate.held.iter_mut().for_each(|held| held.by = held.by.or(Some(by)));
     }
 
     /// When the first answer that is held is given up.
     pub(crate) fn held_by(&self) -> Option<Instant> {
-        self.held.iter().filter_map(|held| held.by).min()
+        self.gate.held.iter().filter_map(|held| held.by).min()
     }
 
     /// The loss of these drives is safely recorded.
     pub(crate) fn note_recorded(&mut self, drives: DriveSet) {
-        self.unrecorded = self.unrecorded.without(drives);
-        for Held { relies_on, answer, by } in std::mem::take(&mut self.held) {
-            let relies_on = relies_on.and(self.unrecorded);
+        self.gate.unrecorded = self.gate.unrecorded.without(drives);
+        for Held { relies_on, answer, by } in std::mem::take(&mut self.gate.held) {
+            let relies_on = relies_on.and(self.gate.unrecorded);
             if relies_on.is_empty() {
-                self.actions.push_back(Action::Answer(answer));
+                self.out.push(Action::Answer(answer));
             } else {
-                self.held.push(Held { relies_on, answer, by });
+                self.gate.held.push(Held { relies_on, answer, by });
             }
         }
     }
@@ -57,9 +82,9 @@ impl Core {
 
     /// Sends the held answers as failures for whose time limit `is_over` returns true.
     pub(crate) fn fail_held_if(&mut self, is_over: impl Fn(Option<Instant>) -> bool) {
-        for held in self.held.extract_if(.., |held| is_over(held.by)) {
+        for held in self.gate.held.extract_if(.., |held| is_over(held.by)) {
             let answer = Answer { outcome: Outcome::Gone, ..held.answer };
-            self.actions.push_back(Action::Answer(answer));
+            self.out.push(Action::Answer(answer));
         }
     }
 }

@@ -1,27 +1,63 @@
 //! Commands on their way: into a drive's queue, out of it again, into the drive, and back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use levelhead_block::{BufId, Command, Effort, Outcome, Place, Segment};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
+use super::in_progress::InProgress;
+use super::postponed::Postponed;
 use super::sub::{ended_read, failed, submit};
-use super::{Core, Enqueue, ForComing, OpId, Purpose, Sub, Written};
+use super::{Core, Enqueue, ForComing, Purpose, Sub, Written};
 use crate::action::{Action, Submit};
 use crate::core::copied::{Coming, Course, What};
 use crate::drives::queue::End;
 use crate::drives::{Ended, Fate, Left, Push};
-use crate::names::SubId;
+use crate::names::{OpId, SubId};
 use crate::verify::promises::LoneRead;
 use crate::verify::state::{Sent, Verify};
 
 /// What a probe reads, or one chunk if that is less: 8 KiB.
 const PROBE_SIZE: Sectors = Sectors::new(2);
 
+/// The commands that are in a drive's queue or inside the drive.
+#[derive(Clone, Debug)]
+pub(super) struct Commands {
+    pub(super) subs: InProgress<SubId, Sub>,
+    pub(super) last: u64,
+    /// Where the last command began that each drive was given, as the drive counts its sectors.
+    pub(super) arms: Vec<Lba>,
+    /// Those that were refused, in the order in which they are sent again.
+    pub(super) postponed: VecDeque<Postponed>,
+    /// When the machine last refused a command of a drive.
+    pub(super) refused_at: BTreeMap<DriveIdx, Instant>,
+}
+
+impl Commands {
+    pub(super) fn new(drives: usize) -> Self {
+        Self {
+            subs: InProgress::default(),
+            last: 0,
+            arms: vec![Lba::ZERO; drives],
+            postponed: VecDeque::new(),
+            refused_at: BTreeMap::new(),
+        }
+    }
+
+    /// A name for a command.
+    fn name(&mut self) -> SubId {
+        self.last += 1;
+        SubId(self.last)
+    }
+}
+
 impl Core {
     /// Whether the metadata waits for a drive, or an operation for which `waits` returns true.
     pub(crate) fn is_waited_for(&self, drive: DriveIdx, waits: impl Fn(&OpId) -> bool) -> bool {
-        self.subs.values().any(|sub| sub.drive == drive && sub.purpose.costs_the_drive(&waits))
+        self.commands
+            .subs
+            .values()
+            .any(|sub| sub.drive == drive && sub.purpose.costs_the_drive(&waits))
     }
 
     /// Whether an operation for which `is_meant` returns true has waited for this long for a command of a drive.
@@ -32,7 +68,7 @@ impl Core {
         time: Nanos,
         is_meant: impl Fn(&OpId) -> bool,
     ) -> bool {
-        self.subs.values().any(|sub| {
+        self.commands.subs.values().any(|sub| {
             let is_old = sub.drive == drive && sub.enqueued + time <= now;
             is_old && sub.purpose.costs_the_drive(&is_meant)
         })
@@ -55,7 +91,7 @@ impl Core {
     }
 
     fn writes_of_ops(&self, drives: DriveSet) -> impl Iterator<Item = (OpId, Instant)> {
-        let writes = self.subs.values().filter(move |sub| {
+        let writes = self.commands.subs.values().filter(move |sub| {
             sub.command.is_write() && drives.contains(sub.drive) && !sub.is_orphan
         });
         writes.filter_map(|sub| match sub.purpose {
@@ -74,7 +110,7 @@ impl Core {
 
     /// A write that an operation gave to a drive is the journal's from now on: what it writes, as the layout counts.
     pub(crate) fn give_to_journal(&mut self, sub: SubId) -> Written {
-        let state = self.subs.get_mut(sub).expect("its drive has not ended it");
+        let state = self.commands.subs.get_mut(sub).expect("its drive has not ended it");
         state.purpose = Purpose::Place;
         let extent = state.command.extent().expect("it writes somewhere");
         let drive = state.drive;
@@ -84,13 +120,14 @@ impl Core {
     /// Reads a little from drives that no read asks, to learn how fast they are.
     pub(crate) fn probe(&mut self, now: Instant) {
         for drive in self.drives.present().iter() {
-            let Some(chunk_idx) = self.drives.take_probe(now, drive, self.layout.chunks()) else {
+            let Some(chunk_idx) = self.drives.take_probe(now, drive, self.place.layout.chunks())
+            else {
                 continue;
             };
-            let chunk = self.layout.spec().chunk();
+            let chunk = self.place.layout.spec().chunk();
             let lba = Lba::new(chunk_idx * chunk.get());
             let sectors = chunk.min(PROBE_SIZE);
-            let place = Place { buf: self.name_buf(), sector: 0 };
+            let place = Place { buf: self.out.name_buf(), sector: 0 };
             let count = sectors.get() as u32;
             self.enqueue(
                 now,
@@ -116,12 +153,11 @@ impl Core {
         let Enqueue { purpose, drive, command, segments, origin, end, fate, since } = what;
         // Metadata is written again where it was not stored, also while the array is about to end.
         let is_meta = purpose == Purpose::Meta;
-        assert!(self.may_write || is_meta || !command.is_write(), "G1: {command:?}");
+        assert!(self.gate.may_write || is_meta || !command.is_write(), "G1: {command:?}");
         if since.is_some() {
             self.verify.note_asked(drive);
         }
-        self.sub_next += 1;
-        let sub = SubId(self.sub_next);
+        let sub = self.commands.name();
         let (enqueued, started, due) = (now, None, None);
         let state = Sub {
             purpose,
@@ -139,24 +175,24 @@ impl Core {
             is_refused: false,
         };
         self.drives.push(now, Push { drive, sub, extent: state.command.extent(), end });
-        self.subs.insert(sub, state);
+        self.commands.subs.insert(sub, state);
         sub
     }
 
     /// Withdraws a command if no drive has it yet.
     pub(crate) fn withdraw(&mut self, now: Instant, sub: SubId) -> bool {
-        let Some(state) = self.subs.get(sub) else { return false };
+        let Some(state) = self.commands.subs.get(sub) else { return false };
         if state.started.is_some() || !self.drives.remove(state.drive, sub, state.lba()) {
             return false;
         }
         self.drives.note_withdrawn(now, state.drive, state.fate);
-        self.subs.remove(sub);
+        self.commands.subs.remove(sub);
         true
     }
 
     /// No operation waits for a command any more that its drive may have. It is late if it ends after `due`.
     pub(crate) fn leave(&mut self, sub: SubId, due: Option<Instant>) {
-        let Some(state) = self.subs.get_mut(sub) else {
+        let Some(state) = self.commands.subs.get_mut(sub) else {
             // It has ended, and waits for its checksums perhaps.
             self.verify.held.remove(&sub);
             return;
@@ -170,7 +206,7 @@ impl Core {
             return;
         }
         self.leave(sub, None);
-        if let Some(state) = self.subs.get_mut(sub) {
+        if let Some(state) = self.commands.subs.get_mut(sub) {
             state.purpose = Purpose::Abandoned;
         }
     }
@@ -178,7 +214,7 @@ impl Core {
     /// Whether the drive of a command has lost or forgotten it: it has ended nothing for `patience`, or too many
     /// other commands since. A command that waits for its drive is stuck if those inside are.
     pub(crate) fn is_stuck(&self, now: Instant, sub: SubId, patience: Nanos) -> bool {
-        let Some(&Sub { drive, started, ended_before, .. }) = self.subs.get(sub) else {
+        let Some(&Sub { drive, started, ended_before, .. }) = self.commands.subs.get(sub) else {
             return false;
         };
         match started {
@@ -189,7 +225,7 @@ impl Core {
 
     /// Whether the lease has ended: only metadata goes to drives (N4 of the fence).
     pub(crate) fn is_held(&self, now: Instant) -> bool {
-        self.lease_end.is_some_and(|end| end <= now)
+        self.gate.lease_end.is_some_and(|end| end <= now)
     }
 
     /// Lets commands into every drive whose window has room.
@@ -207,7 +243,7 @@ impl Core {
 
     /// Hands a command to its drive.
     fn submit(&mut self, now: Instant, drive: DriveIdx, sub: SubId) {
-        let state = self.subs.get_mut(sub).expect("a queued command is known");
+        let state = self.commands.subs.get_mut(sub).expect("a queued command is known");
         assert_eq!(state.drive, drive, "{sub:?} waits for another drive");
         assert!(state.started.is_none(), "{sub:?} is inside a drive already");
         state.started = Some(now);
@@ -217,32 +253,32 @@ impl Core {
         }
         if let (Command::Read { extent, .. }, [segment]) =
             (state.command, state.segments.as_slice())
-            && self.content.is_carried()
+            && self.out.carries_content()
         {
             let buf = segment.place.buf;
-            self.actions.push_back(Action::Acquire { buf, sectors: extent.sectors });
+            self.out.push(Action::Acquire { buf, sectors: extent.sectors });
         }
-        let submit = submit(&self.area, sub, state);
+        let submit = submit(&self.place.area, sub, state);
         if let Some(extent) = submit.command.extent() {
-            self.arms[drive.as_usize()] = extent.lba;
+            self.commands.arms[drive.as_usize()] = extent.lba;
         }
         let written = state.writes_places();
         let is_mend = is_mend(&self.verify, state);
-        let twin = match (&mut self.copied, written) {
+        let twin = match (&mut self.holdings.copied, written) {
             (Some(copied), Some(extent)) if copied.drive == drive => {
-                let course = copied.note_submitted(&self.layout, sub, extent);
+                let course = copied.note_submitted(&self.place.layout, sub, extent);
                 (course == Course::Both).then(|| (extent, submit.clone()))
             }
             _ => None,
         };
-        self.actions.push_back(Action::Submit(submit));
+        self.out.push(Action::Submit(submit));
         if let Some(extent) = written.filter(|_| !is_mend) {
             self.note_write_out(drive, extent);
         }
         if let Some((extent, submit)) = twin {
             let bufs: Vec<BufId> =
                 submit.segments.iter().map(|segment| segment.place.buf).collect();
-            bufs.iter().for_each(|&buf| self.retain(buf));
+            bufs.iter().for_each(|&buf| self.out.retain(buf));
             let Submit { command, segments, .. } = submit;
             self.counters.copy_twins += 1;
             self.ask_coming(now, ForComing { what: What::Twin(extent), command, segments, bufs });
@@ -253,46 +289,45 @@ impl Core {
     pub(crate) fn ask_coming(&mut self, now: Instant, ask: ForComing) -> SubId {
         let ForComing { what, command, segments, bufs } = ask;
         let origin = self.own_origin();
-        self.sub_next += 1;
-        let sub = SubId(self.sub_next);
-        let copied = self.copied.as_mut().expect("CO1: a drive is given a copy");
+        let sub = self.commands.name();
+        let copied = self.holdings.copied.as_mut().expect("CO1: a drive is given a copy");
         let drive = copied.drive;
         let submit = Submit { drive, sub, command, segments, origin };
-        self.actions.push_back(Action::Coming(submit.clone()));
+        self.out.push(Action::Coming(submit.clone()));
         copied.inside.insert(sub, Coming { since: now, what, submit, again_at: None, bufs });
         sub
     }
 
     /// Since when a command has been inside its drive, if it is.
     pub(crate) fn inside_since(&self, sub: SubId) -> Option<Instant> {
-        self.subs.get(sub)?.started
+        self.commands.subs.get(sub)?.started
     }
 
     /// A command was refused, or did not reach its drive, and is sent again.
     pub(crate) fn note_refused(&mut self, now: Instant, sub: SubId, outcome: &Outcome) {
-        let Some(state) = self.subs.get_mut(sub) else { return };
+        let Some(state) = self.commands.subs.get_mut(sub) else { return };
         state.is_refused = true;
         if *outcome == Outcome::Refused {
-            self.refused_at.insert(state.drive, now);
+            self.commands.refused_at.insert(state.drive, now);
         }
     }
 
     /// Whether a command of this drive waits for another attempt, or is at it.
     pub(crate) fn has_refused(&self, drive: DriveIdx) -> bool {
-        let mut all = self.subs.iter().map(|(_, state)| state);
+        let mut all = self.commands.subs.iter().map(|(_, state)| state);
         all.any(|state| state.drive == drive && state.is_refused && !state.is_orphan)
     }
 
     /// What a command is for, and its drive.
     pub(crate) fn whose(&self, sub: SubId) -> Option<(Purpose, DriveIdx)> {
-        self.subs.get(sub).map(|state| (state.purpose, state.drive))
+        self.commands.subs.get(sub).map(|state| (state.purpose, state.drive))
     }
 
     /// A command inside a drive, as the drive gets it, and what it is for.
     pub(crate) fn submit_of(&self, sub: SubId) -> Option<(Submit, Purpose)> {
-        let state = self.subs.get(sub)?;
+        let state = self.commands.subs.get(sub)?;
         assert!(state.started.is_some(), "P1: {sub:?} is not inside its drive");
-        Some((submit(&self.area, sub, state), state.purpose))
+        Some((submit(&self.place.area, sub, state), state.purpose))
     }
 
     /// The outcome that counts for a command: one that was refused counts as failed.
@@ -300,7 +335,8 @@ impl Core {
         match outcome {
             Outcome::Done { .. } | Outcome::Gone => outcome.clone(),
             Outcome::Refused | Outcome::Unreachable => {
-                let sub = self.subs.get(sub).unwrap_or_else(|| panic!("{sub:?} is not known"));
+                let sub =
+                    self.commands.subs.get(sub).unwrap_or_else(|| panic!("{sub:?} is not known"));
                 failed(&sub.command)
             }
         }
@@ -308,16 +344,17 @@ impl Core {
 
     /// A command has come back from its drive; returns what it was.
     pub(crate) fn finish(&mut self, now: Instant, sub: SubId, outcome: &Outcome) -> Sub {
-        let state = self.subs.remove(sub).unwrap_or_else(|| panic!("{sub:?} is not known"));
+        let state =
+            self.commands.subs.remove(sub).unwrap_or_else(|| panic!("{sub:?} is not known"));
         let started = state.started.unwrap_or_else(|| panic!("{sub:?} is not inside a drive"));
         let drive = state.drive;
         if state.is_orphan {
             return state;
         }
-        if let (Some(copied), Some(extent)) = (&mut self.copied, state.writes_places())
+        if let (Some(copied), Some(extent)) = (&mut self.holdings.copied, state.writes_places())
             && copied.drive == drive
         {
-            copied.note_ended(&self.layout, sub, extent, outcome.is_good());
+            copied.note_ended(&self.place.layout, sub, extent, outcome.is_good());
         }
         let Left { inside, event } = self.drives.handle_left(now, drive, sub);
         if let Some(due) = state.due {
@@ -333,7 +370,7 @@ impl Core {
                 && !state.is_refused
             {
                 let (sectors, took) = (extent.sectors, now - started);
-                self.promises.note_read(drive, LoneRead { sectors, took });
+                self.verify.promises.note_read(drive, LoneRead { sectors, took });
             }
             return state;
         }
@@ -361,11 +398,11 @@ impl Core {
     pub(crate) fn drain_waiting(&mut self, drive: DriveIdx) -> Vec<(SubId, Sub)> {
         let waits = |sub: &Sub| sub.drive == drive && sub.started.is_none();
         let waiting: Vec<SubId> =
-            self.subs.iter().filter(|(_, sub)| waits(sub)).map(|(id, _)| id).collect();
+            self.commands.subs.iter().filter(|(_, sub)| waits(sub)).map(|(id, _)| id).collect();
         waiting
             .into_iter()
             .map(|id| {
-                let sub = self.subs.remove(id).expect("it was there");
+                let sub = self.commands.subs.remove(id).expect("it was there");
                 let removed = self.drives.remove(drive, id, sub.lba());
                 assert!(removed, "{id:?} waits in the queue");
                 (id, sub)
@@ -388,9 +425,9 @@ impl Core {
             Purpose::Probe | Purpose::Abandoned => false,
         };
         let is_meant = |sub: &Sub| sub.drive == drive && waited(sub.purpose);
-        let inside = self.subs.iter().filter(|(_, sub)| is_meant(sub));
+        let inside = self.commands.subs.iter().filter(|(_, sub)| is_meant(sub));
         let inside: Vec<(SubId, Sub)> = inside.map(|(id, sub)| (id, sub.clone())).collect();
-        for sub in self.subs.values_mut().filter(|sub| is_meant(sub)) {
+        for sub in self.commands.subs.values_mut().filter(|sub| is_meant(sub)) {
             sub.purpose = Purpose::Abandoned;
         }
         inside
@@ -398,7 +435,7 @@ impl Core {
 
     /// The place of a lost drive has a new drive: what is inside the old one is not the new one's.
     pub(crate) fn orphan(&mut self, drive: DriveIdx) {
-        for sub in self.subs.values_mut().filter(|sub| sub.drive == drive) {
+        for sub in self.commands.subs.values_mut().filter(|sub| sub.drive == drive) {
             let is_let_go = matches!(sub.purpose, Purpose::Abandoned | Purpose::Probe);
             assert!(is_let_go, "drive {drive} is lost, and something waits for {:?}", sub.purpose);
             sub.is_orphan = true;
@@ -407,23 +444,23 @@ impl Core {
 
     /// Whether a drive has not ended some command that was given to it.
     pub(crate) fn has_inside(&self, drive: DriveIdx) -> bool {
-        self.subs.values().any(|sub| sub.drive == drive)
+        self.commands.subs.values().any(|sub| sub.drive == drive)
     }
 
     /// Whether a command is inside a drive whose place has another one now.
     pub(crate) fn is_orphan(&self, sub: SubId) -> bool {
-        self.subs.get(sub).is_some_and(|sub| sub.is_orphan)
+        self.commands.subs.get(sub).is_some_and(|sub| sub.is_orphan)
     }
 
     /// Whether no command is queued or inside a drive, except for those that are silent.
     pub(crate) fn is_quiet_but_for_silent(&self) -> bool {
         let silent = self.drives.silent();
-        self.subs.values().all(|sub| sub.is_orphan || silent.contains(sub.drive))
+        self.commands.subs.values().all(|sub| sub.is_orphan || silent.contains(sub.drive))
     }
 
     /// Whether any command is queued or inside a drive.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.subs.values().all(|sub| sub.is_orphan)
+        self.commands.subs.values().all(|sub| sub.is_orphan)
     }
 }
 

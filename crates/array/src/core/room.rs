@@ -3,7 +3,8 @@
 use levelhead_erasure::SymbolSet;
 use levelhead_units::Lba;
 
-use crate::shape::Row;
+use crate::policy::tau::Share;
+use crate::shape::{Cell, Row};
 
 /// Symbols of one codeword that are to be asked for.
 #[derive(Clone, Copy, Debug)]
@@ -42,4 +43,19 @@ impl<T> Room<T> {
         list.clear();
         self.0 = list;
     }
+}
+
+/// What reads share.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReadLists {
+    /// Reads of a mirror that were begun: its copies take turns.
+    pub(crate) turn: u64,
+    /// For the decision about a read.
+    pub(crate) shares: Room<Share>,
+    /// For the sectors that a read is about.
+    pub(crate) sectors: Room<ArraySector>,
+    /// For the symbols that a read asks for at once.
+    pub(crate) wishes: Room<Wish>,
+    /// For the cells that these are.
+    pub(crate) cells: Room<Cell>,
 }

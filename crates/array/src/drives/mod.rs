@@ -81,9 +81,7 @@ pub(crate) struct Drives {
     streaks: Streaks,
     times: Times,
     rhythm: Rhythm,
-    /// Commands that reads may make beyond those that must be made, and how many more of them each of these brings.
-    extra: f64,
-    extra_share: f64,
+    extra: Allowance,
     /// Commands inside a drive at most.
     window: f64,
     /// Commands that a read found at a drive, averaged over the last reads.
@@ -98,6 +96,14 @@ pub(crate) struct Drives {
     probe_rng: Rng,
     order: HostOrder,
     streams: Streams,
+}
+
+/// Commands that reads may make beyond those that must be made.
+#[derive(Clone, Copy, Debug)]
+struct Allowance {
+    saved: f64,
+    /// How many more of them each command that must be made brings.
+    share: f64,
 }
 
 #[derive(Clone, Debug)]
@@ -166,8 +172,7 @@ impl Drives {
                 spread: Quantile::new(0.9),
             },
             rhythm: Rhythm::default(),
-            extra: 0.0,
-            extra_share: settings.policy.extra_reads(),
+            extra: Allowance { saved: 0.0, share: settings.policy.extra_reads() },
             window: f64::from(settings.window),
             seen: 0.0,
             pace: 0.0,
@@ -413,7 +418,7 @@ impl Drives {
             arrivals: self.rhythm.arrivals(),
             window: self.window,
             seen: self.seen,
-            extra: self.extra,
+            extra: self.extra.saved,
             follows: false,
             sat_out: spared(self.sat_out()),
             by_hand: spared(self.not_to_be_read()),
@@ -433,8 +438,8 @@ impl Drives {
     /// A read is to make `extra` commands beyond those that must be made.
     pub(crate) fn note_extra(&mut self, shares: &[Share], extra: u32) {
         let wanted = shares.iter().filter(|share| share.wanted > 0).count();
-        let saved = self.extra + self.extra_share * wanted as f64;
-        self.extra = saved.min(EXTRA_MAX) - f64::from(extra);
+        let saved = self.extra.saved + self.extra.share * wanted as f64;
+        self.extra.saved = saved.min(EXTRA_MAX) - f64::from(extra);
     }
 
     /// A read has looked at the drives that are there.

@@ -25,8 +25,7 @@ use super::transaction::{Manner, RecordRoom, Transaction, split};
 use super::{Journal, Pending};
 use crate::core::Core;
 use crate::log::contents::{Changed, Coverage, Stored};
-use crate::names::OpId;
-use crate::names::SubId;
+use crate::names::{OpId, SubId};
 use crate::shape::Row;
 
 /// An announced write waits for this long for a drive that hinders: writing it once more costs as much.
@@ -35,49 +34,55 @@ const LOG_AFTER: Nanos = Nanos::from_millis(500);
 impl Journal {
     /// Operations that leave their writes in place to the journal from now on.
     pub(crate) fn take_taken_over(&mut self) -> Vec<OpId> {
-        std::mem::take(&mut self.taken_over)
+        std::mem::take(&mut self.requests.taken_over)
     }
 
     /// A write in place that an operation gave to a drive is the journal's from now on.
     pub(crate) fn adopt(&mut self, sub: SubId, drive: DriveIdx, extent: Extent) {
-        self.placers[drive.as_usize()].adopt(sub, extent);
+        self.placing.placers[drive.as_usize()].adopt(sub, extent);
     }
 
     /// Whether other rings are enough for what drives that hinder are to get.
     fn can_do_without(&self, core: &Core) -> bool {
         if self.is_apart() {
             // Every ring gets all.
-            return !core.hindering.is_empty() && core.hindering.and(core.counted()).is_empty();
+            return !core.log.hindering.is_empty()
+                && core.log.hindering.and(core.counted()).is_empty();
         }
-        let on = self.settled.or(core.uncounted()).or(core.counted().without(core.hindering));
-        !core.hindering.is_empty() && self.spec.is_enough(on)
+        let on = self
+            .transactions
+            .settled
+            .or(core.uncounted())
+            .or(core.counted().without(core.log.hindering));
+        !core.log.hindering.is_empty() && self.form.spec.is_enough(on)
     }
 
     /// Intents that are not committed because the ring of a drive that hinders lacks them.
     fn held_up(&self, core: &Core) -> impl Iterator<Item = (u64, &Transaction)> {
-        let hindering = core.hindering;
+        let hindering = core.log.hindering;
         let is_held_up = move |transaction: &Transaction| {
             let missing: DriveSet = transaction.holders.without(transaction.logged);
             let is_waiting = transaction.logged_by == 0 && !missing.and(hindering).is_empty();
             transaction.manner == Manner::Intent && is_waiting
         };
-        let open = self.uncommitted.iter().map(|&id| (id, &self.open[&id]));
+        let open =
+            self.transactions.uncommitted.iter().map(|&id| (id, &self.transactions.open[&id]));
         open.filter(move |(_, transaction)| is_held_up(transaction))
     }
 
     /// When something that was announced is to be logged, if its drive hinders until then.
     pub(super) fn log_announced_at(&self, core: &Core) -> Option<Instant> {
         // No transaction begins before the losses are recorded that it does without (J1).
-        if !self.can_do_without(core) || !core.unrecorded.is_empty() {
+        if !self.can_do_without(core) || !core.gate.unrecorded.is_empty() {
             return None;
         }
         let records = self.held_up(core).map(|(_, transaction)| transaction.since).min();
         let places = match self.intents.are_placing() {
-            true => core.writing_since(core.hindering, |op| self.intents.is_placing(op)),
+            true => core.writing_since(core.log.hindering, |op| self.intents.is_placing(op)),
             false => None,
         };
         let since = records.into_iter().chain(places).min()?;
-        Some((since + LOG_AFTER).max(self.log_again_at))
+        Some((since + LOG_AFTER).max(self.requests.log_again_at))
     }
 
     /// Logs what was announced and has waited for a drive that hinders, where there is room for all of it. Where there is none, the
@@ -86,27 +91,28 @@ impl Journal {
         if self.log_announced_at(core).is_none_or(|at| at > now) {
             return;
         }
-        self.log_again_at = now + LOG_AFTER;
+        self.requests.log_again_at = now + LOG_AFTER;
         let is_old = |since: Instant| since + LOG_AFTER <= now;
         let held_up = self.held_up(core).filter(|(_, transaction)| is_old(transaction.since));
         let held_up: Vec<u64> = held_up.map(|(id, _)| id).collect();
         for id in held_up {
-            let op = self.open[&id].op;
+            let op = self.transactions.open[&id].op;
             let Some(rows) = self.log_instead(core, now, &[id]) else { continue };
-            let pending = self.pending.get_mut(&op).expect("its operation waits");
+            let pending = self.requests.pending.get_mut(&op).expect("its operation waits");
             pending.left -= 1;
             pending.intents.retain(|&other| other != id);
-            let is_other = |stored: &Stored| !rows.contains(&core.layout.symbol(stored.cell).0);
+            let is_other =
+                |stored: &Stored| !rows.contains(&core.place.layout.symbol(stored.cell).0);
             pending.to_place.retain(is_other);
         }
-        let ops = core.writing_to(core.hindering, now, LOG_AFTER);
+        let ops = core.writing_to(core.log.hindering, now, LOG_AFTER);
         for op in ops.into_iter().filter(|&op| self.intents.is_placing(op)).collect::<Vec<_>>() {
             let Placing { ids, whole } = self.intents.take_placing(op);
-            self.pending.insert(op, Pending { whole, ..Pending::default() });
+            self.requests.pending.insert(op, Pending { whole, ..Pending::default() });
             if self.log_instead(core, now, &ids).is_some() {
-                self.taken_over.push(op);
+                self.requests.taken_over.push(op);
             } else {
-                self.pending.remove(&op);
+                self.requests.pending.remove(&op);
                 self.intents.note_placing(op, ids, whole);
             }
         }
@@ -116,36 +122,37 @@ impl Journal {
     /// intent that waited for room would keep every ring from being freed meanwhile. Returns the codewords of them.
     fn log_instead(&mut self, core: &mut Core, now: Instant, ids: &[u64]) -> Option<BTreeSet<Row>> {
         let parts: Vec<Transaction> = ids.iter().flat_map(|&id| self.parts(core, id)).collect();
-        if self.uncommitted.len() + parts.len() > Record::DROPPED_MAX {
+        if self.transactions.uncommitted.len() + parts.len() > Record::DROPPED_MAX {
             return None;
         }
-        let (first, count) = (self.next, parts.len() as u64);
+        let (first, count) = (self.transactions.next, parts.len() as u64);
         let mut begun: Vec<(Transaction, Vec<Entry>)> = Vec::new();
         for mut part in parts {
             let Ok(entries) = self.room_for_payload(core, &mut part) else { break };
             for entry in entries.iter().chain(&part.spare) {
                 self.rings[entry.ring.as_usize()].reserve(entry.place, entry.sectors, entry.id);
             }
-            self.begun.add(&part);
-            self.next += 1;
+            self.transactions.begun.add(&part);
+            self.transactions.next += 1;
             begun.push((part, entries));
         }
-        (first..self.next).for_each(|id| self.rings.iter_mut().for_each(|ring| ring.let_go(id)));
-        begun.iter().for_each(|(part, _)| self.begun.remove(part));
-        self.next = first;
+        (first..self.transactions.next)
+            .for_each(|id| self.rings.iter_mut().for_each(|ring| ring.let_go(id)));
+        begun.iter().for_each(|(part, _)| self.transactions.begun.remove(part));
+        self.transactions.next = first;
         if begun.len() as u64 != count {
             return None;
         }
         let mut rows = BTreeSet::new();
         for &id in ids {
-            self.intents.forget_rows(id, &self.open[&id].rows);
-            rows.extend(&self.open[&id].rows);
+            self.intents.forget_rows(id, &self.transactions.open[&id].rows);
+            rows.extend(&self.transactions.open[&id].rows);
             core.counters.journal_logged_again += 1;
         }
         for (part, entries) in begun {
             let intent = part.instead_of.expect("it stands for one");
-            self.open.get_mut(&intent).expect("it is not over").logged_by += 1;
-            self.pending.get_mut(&part.op).expect("its operation waits").left += 1;
+            self.transactions.open.get_mut(&intent).expect("it is not over").logged_by += 1;
+            self.requests.pending.get_mut(&part.op).expect("its operation waits").left += 1;
             self.begin_with(core, now, part, entries);
         }
         Some(rows)
@@ -153,16 +160,16 @@ impl Journal {
 
     /// What stands for an intent: all of its codewords, logged.
     fn parts(&self, core: &Core, id: u64) -> Vec<Transaction> {
-        let intent = &self.open[&id];
+        let intent = &self.transactions.open[&id];
         let mut words: BTreeMap<Row, Vec<Stored>> = BTreeMap::new();
         for stored in &intent.cells {
-            words.entry(core.layout.symbol(stored.cell).0).or_default().push(*stored);
+            words.entry(core.place.layout.symbol(stored.cell).0).or_default().push(*stored);
         }
         let whole = |(row, cells)| {
             let (coverage, absent) = (Coverage::All, Vec::new());
             Changed { row, coverage, cells, absent }
         };
-        let room = RecordRoom { sectors: self.record_max, is_shared: self.is_apart() };
+        let room = RecordRoom { sectors: self.form.record_max, is_shared: self.is_apart() };
         let parts = split(words.into_iter().map(whole).collect(), room);
         let (op, since, recorded, gone) = (intent.op, intent.since, intent.recorded, intent.gone);
         let part = |part| Transaction {
@@ -176,18 +183,19 @@ impl Journal {
 
     /// One of those that stand for an intent is committed: with the last of them the intent is over.
     pub(super) fn note_instead(&mut self, core: &mut Core, id: u64) {
-        let intent = self.open.get_mut(&id).expect("it is over with the last of these");
+        let intent =
+            self.transactions.open.get_mut(&id).expect("it is over with the last of these");
         intent.logged_by -= 1;
         if intent.logged_by > 0 {
             return;
         }
-        let mut intent = self.open.remove(&id).expect("it was looked at above");
+        let mut intent = self.transactions.open.remove(&id).expect("it was looked at above");
         self.intents.note_instead(&mut intent);
         self.rings.iter_mut().for_each(|ring| {
             ring.withdraw(id, ring.drive);
         });
-        if self.uncommitted.remove(&id) {
-            intent.bufs().into_iter().for_each(|buf| core.release(buf));
+        if self.transactions.uncommitted.remove(&id) {
+            intent.bufs().into_iter().for_each(|buf| core.out.release(buf));
         }
     }
 }
@@ -211,7 +219,7 @@ mod tests {
         let plain = payload(&[cell(0, 0), cell(1, 0), cell(2, 0), cell(0, 1)], &[]);
         let recorded = Generation(9);
         let intent = Transaction { recorded, gone, manner: Manner::Intent, ..plain };
-        journal.open.insert(4, intent);
+        journal.transactions.open.insert(4, intent);
         let parts = journal.parts(&core, 4);
         let cells: Vec<usize> = parts.iter().map(|part| part.cells.len()).collect();
         assert_eq!(cells, [4]);

@@ -19,18 +19,18 @@ use crate::core::Core;
 impl Journal {
     /// Whether rings lie on drives of their own.
     pub(super) fn is_apart(&self) -> bool {
-        self.spec.journals() > 0
+        self.form.spec.journals() > 0
     }
 
     /// Whether a drive has places, so that its times are compared with those of the others that have.
     pub(super) fn has_places(&self, drive: DriveIdx) -> bool {
-        self.spec.data_drives().contains(drive)
+        self.form.spec.data_drives().contains(drive)
     }
 
     /// The records of these drives, on every ring that counts (AP1).
     pub(super) fn on_all_rings(&self, core: &Core, subjects: &[DriveIdx]) -> Vec<Copied> {
         let mut rings: DriveSet = core.counted();
-        if !self.rules.keep(Rule::Hints) {
+        if !self.form.rules.keep(Rule::Hints) {
             rings = rings.iter().take(1).collect();
         }
         let on = |ring: DriveIdx| subjects.iter().map(move |&subject| Copied { ring, subject });

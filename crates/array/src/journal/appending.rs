@@ -25,25 +25,25 @@ const INTENTS_GATHER: Nanos = Nanos::from_millis(100);
 impl Journal {
     /// How far the journal is.
     pub(super) fn watermarks(&self) -> Watermarks {
-        let first = |ids: Option<&u64>| ids.copied().unwrap_or(self.next);
+        let first = |ids: Option<&u64>| ids.copied().unwrap_or(self.transactions.next);
         Watermarks {
-            committed: first(self.uncommitted.first()) - 1,
-            retired: first(self.open.keys().next()),
+            committed: first(self.transactions.uncommitted.first()) - 1,
+            retired: first(self.transactions.open.keys().next()),
         }
     }
 
     /// Up to which transaction enough rings say for good that it is committed.
     pub(super) fn marked(&self, core: &Core) -> u64 {
-        if !self.rules.keep(Rule::Mark) {
+        if !self.form.rules.keep(Rule::Mark) {
             return u64::MAX;
         }
         let ring = |drive: DriveIdx| self.rings[drive.as_usize()].durable.committed;
         let mut present: Vec<DriveIdx> = core.counted().iter().collect();
         present.sort_unstable_by_key(|&drive| Reverse(ring(drive)));
-        let mut say_it = self.settled.or(core.uncounted());
+        let mut say_it = self.transactions.settled.or(core.uncounted());
         let enough = present.into_iter().find(|&drive| {
             say_it = say_it.with(drive);
-            self.spec.is_enough(say_it)
+            self.form.spec.is_enough(say_it)
         });
         enough.map_or(0, ring)
     }
@@ -52,7 +52,7 @@ impl Journal {
     pub(super) fn append(&mut self, core: &mut Core, now: Instant) {
         for drive in core.drives.reachable().iter() {
             let at = drive.as_usize();
-            let is_busy = core.drives.queue_len(drive) > 1 && !self.drains;
+            let is_busy = core.drives.queue_len(drive) > 1 && !self.placing.drains;
             if is_busy && self.gathered_at(&self.rings[at]).is_some_and(|gathered| now < gathered) {
                 continue;
             }
@@ -67,7 +67,10 @@ impl Journal {
     pub(super) fn gathered_at(&self, ring: &Ring) -> Option<Instant> {
         let gathered = ring.gathered_at()?;
         let is_intent = |entry: &Entry| {
-            self.open.get(&entry.id).is_some_and(|known| known.manner == Manner::Intent)
+            self.transactions
+                .open
+                .get(&entry.id)
+                .is_some_and(|known| known.manner == Manner::Intent)
         };
         let may_gather = self.intents.may_gather() && ring.waiting.iter().all(is_intent);
         Some(if may_gather { gathered + INTENTS_GATHER } else { gathered })
@@ -75,14 +78,14 @@ impl Journal {
 
     fn append_to(&mut self, core: &mut Core, now: Instant, drive: DriveIdx, entries: Vec<Entry>) {
         let says = self.watermarks();
-        let buf = core.acquire(Sectors::new(entries.len() as u64));
+        let buf = core.out.acquire(Sectors::new(entries.len() as u64));
         let mut segments: Vec<Segment> = Vec::new();
         let mut since = None;
         for (entry, sector) in entries.iter().zip(0..) {
             let into = Place { buf, sector };
             self.inscribe(core, drive, entry, says, into);
             segments.push(Segment { place: into, sectors: 1 });
-            let transaction = self.open.get_mut(&entry.id);
+            let transaction = self.transactions.open.get_mut(&entry.id);
             assert_eq!(transaction.is_none(), entry.id == 0, "J11: {entry:?} is of what is over");
             if let Some(transaction) = transaction {
                 if transaction.manner == Manner::Intent {
@@ -97,7 +100,7 @@ impl Journal {
             entries.iter().filter(|entry| entry.id != 0).count() as u64;
         core.counters.journal_marks += entries.iter().filter(|entry| entry.id == 0).count() as u64;
         let sectors = entries.iter().map(|entry| entry.sectors).sum();
-        core.ring_wraps += u64::from(self.rings[drive.as_usize()].note_written(sectors));
+        core.log.ring_wraps += u64::from(self.rings[drive.as_usize()].note_written(sectors));
         let extent = Extent::new(entries[0].place, sectors);
         let (durability, zero_tail) = (Durability::Durable, ZeroTail::None);
         let command = Command::Write { extent, durability, zero_tail };
@@ -126,7 +129,7 @@ impl Journal {
         says: Watermarks,
         into: Place,
     ) {
-        let transaction = self.open.get(&entry.id);
+        let transaction = self.transactions.open.get(&entry.id);
         let kind = match transaction.map(|known| known.manner) {
             Some(Manner::Payload) => Kind::Payload,
             Some(Manner::Intent) => Kind::Intent,
@@ -146,16 +149,16 @@ impl Journal {
             has_gaps: false,
         };
         let contents = transaction.map_or_else(Vec::new, |known| known.segments(None));
-        core.log(into, record, Sums::Of(contents));
+        core.out.log(into, record, Sums::Of(contents));
     }
 
     /// Writes marks where no other record says in time what they say.
     pub(super) fn mark(&mut self, core: &mut Core, now: Instant) {
         self.mark_retired(core);
-        let is_late = self.unmarked_since.is_some_and(|since| since + MARK_PAUSE <= now);
-        if self.unmarked_since.is_some() && (is_late || self.place_haste() == Haste::Now) {
+        let is_late = self.placing.unmarked_since.is_some_and(|since| since + MARK_PAUSE <= now);
+        if self.placing.unmarked_since.is_some() && (is_late || self.place_haste() == Haste::Now) {
             let is_enough = self.mark_committed(core);
-            self.unmarked_since = (!is_enough).then_some(now);
+            self.placing.unmarked_since = (!is_enough).then_some(now);
         }
         self.append(core, now);
     }
@@ -164,17 +167,17 @@ impl Journal {
     /// record says anything on, before its space is.
     fn mark_retired(&mut self, core: &Core) {
         let retired = self.watermarks().retired;
-        let awaited = match self.blocked {
+        let awaited = match self.requests.blocked {
             Some(Blocked::Space(drive)) => DriveSet::EMPTY.with(drive),
             Some(Blocked::Backlog(_) | Blocked::Intent) | None => DriveSet::EMPTY,
         };
-        for drive in core.hindering.or(awaited).and(core.drives.reachable()).iter() {
+        for drive in core.log.hindering.or(awaited).and(core.drives.reachable()).iter() {
             let ring = &mut self.rings[drive.as_usize()];
             if !ring.is_idle() || ring.durable.retired >= retired {
                 continue;
             }
             let is_awaited = awaited.contains(drive) && ring.holds_below(retired);
-            if core.may_write && (is_awaited || ring.is_clogged(retired)) {
+            if core.gate.may_write && (is_awaited || ring.is_clogged(retired)) {
                 ring.enter_mark(core.arm(drive));
             }
         }
@@ -185,23 +188,23 @@ impl Journal {
     fn mark_committed(&mut self, core: &Core) -> bool {
         let committed = self.watermarks().committed;
         let mut present: Vec<DriveIdx> = core.counted().iter().collect();
-        present.sort_by_key(|&drive| core.hindering.contains(drive));
+        present.sort_by_key(|&drive| core.log.hindering.contains(drive));
         let will_say = |ring: &Ring| {
             let coming = ring.append.as_ref().map_or(0, |append| append.says.committed);
             !ring.waiting.is_empty() || coming.max(ring.durable.committed) >= committed
         };
         let of = |journal: &Self, drive: DriveIdx| will_say(&journal.rings[drive.as_usize()]);
         let saying = present.iter().copied().filter(|&drive| of(self, drive));
-        let uncounted = self.settled.or(core.uncounted());
+        let uncounted = self.transactions.settled.or(core.uncounted());
         let mut say_it = saying.fold(uncounted, DriveSet::with);
         for drive in present {
-            let is_needed = !self.spec.is_enough(say_it) && !of(self, drive);
+            let is_needed = !self.form.spec.is_enough(say_it) && !of(self, drive);
             if is_needed && self.rings[drive.as_usize()].is_idle() {
                 self.rings[drive.as_usize()].enter_mark(core.arm(drive));
                 say_it = say_it.with(drive);
             }
         }
-        self.spec.is_enough(say_it)
+        self.form.spec.is_enough(say_it)
     }
 }
 

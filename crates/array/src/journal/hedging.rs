@@ -20,14 +20,14 @@ pub(super) struct LeftBehind {
 impl Journal {
     /// Gives other rings what a drive that hinders keeps waiting, if there is room.
     pub(super) fn hedge(&mut self, core: &mut Core, now: Instant) {
-        if core.hindering.is_empty() || self.is_apart() {
+        if core.log.hindering.is_empty() || self.is_apart() {
             return;
         }
-        let waiting: Vec<u64> = self.uncommitted.iter().copied().collect();
+        let waiting: Vec<u64> = self.transactions.uncommitted.iter().copied().collect();
         for id in waiting {
-            let transaction = &self.open[&id];
-            let hinders = |copied: &&Copied| core.hindering.contains(copied.ring);
-            let late = transaction.holders.without(transaction.logged).and(core.hindering);
+            let transaction = &self.transactions.open[&id];
+            let hinders = |copied: &&Copied| core.log.hindering.contains(copied.ring);
+            let late = transaction.holders.without(transaction.logged).and(core.log.hindering);
             let stuck = transaction.copies.iter().filter(hinders).map(|copied| copied.subject);
             let late = late.or(stuck.collect());
             if transaction.manner == Manner::Intent || late.is_empty() {
@@ -35,7 +35,8 @@ impl Journal {
             }
             // One after the other: two may need the same rings.
             for drive in late.iter() {
-                let hints = self.on_others(core, &self.open[&id], std::iter::once(drive));
+                let hints =
+                    self.on_others(core, &self.transactions.open[&id], std::iter::once(drive));
                 if let Some(entries) = self.room_for_hints(core, id, &hints) {
                     self.leave_behind(core, id, drive);
                     self.give_to_others(core, now, id, entries);
@@ -47,9 +48,9 @@ impl Journal {
     /// Places for those of these copies that are not on their way already; nothing if there are too few.
     fn room_for_hints(&mut self, core: &Core, id: u64, hints: &[Copied]) -> Option<Vec<Entry>> {
         let mut entries: Vec<Entry> = Vec::new();
-        let copies = &self.open[&id].copies;
+        let copies = &self.transactions.open[&id].copies;
         for &Copied { ring, subject } in hints.iter().filter(|hint| !copies.contains(hint)) {
-            let sectors = self.open[&id].record_sectors(subject);
+            let sectors = self.transactions.open[&id].record_sectors(subject);
             let place = self.rings[ring.as_usize()].room(sectors, core.arm(ring))?;
             let is_taken = entries.iter().any(|entry| entry.ring == ring);
             assert!(!is_taken, "J8: {subject:?} is given to {ring:?} twice");
@@ -60,7 +61,7 @@ impl Journal {
 
     fn give_to_others(&mut self, core: &mut Core, now: Instant, id: u64, entries: Vec<Entry>) {
         for entry in entries {
-            let transaction = self.open.get_mut(&id).expect("it is not committed");
+            let transaction = self.transactions.open.get_mut(&id).expect("it is not committed");
             transaction.copies.extend(entry.copied());
             core.counters.journal_hints += 1;
             self.rings[entry.ring.as_usize()].enter(now, entry);
@@ -70,13 +71,13 @@ impl Journal {
     /// The record of a drive is not waited for any more where the ring's drive hinders: neither on its own ring nor,
     /// if another one began to hinder meanwhile, on that.
     fn leave_behind(&mut self, core: &mut Core, id: u64, subject: DriveIdx) {
-        let transaction = self.open.get_mut(&id).expect("it is not committed");
+        let transaction = self.transactions.open.get_mut(&id).expect("it is not committed");
         let hinders =
-            |copied: &Copied| copied.subject == subject && core.hindering.contains(copied.ring);
+            |copied: &Copied| copied.subject == subject && core.log.hindering.contains(copied.ring);
         let copies = transaction.copies.extract_if(.., hinders);
         let mut rings: DriveSet = copies.map(|copied| copied.ring).collect();
         let own = DriveSet::EMPTY.with(subject);
-        let is_own = transaction.holders.and(core.hindering).contains(subject);
+        let is_own = transaction.holders.and(core.log.hindering).contains(subject);
         if is_own && !transaction.logged.contains(subject) {
             transaction.holders = transaction.holders.without(own);
             rings = rings.or(own);
@@ -84,8 +85,8 @@ impl Journal {
         for ring in rings.iter() {
             if !self.rings[ring.as_usize()].withdraw(id, subject) {
                 let bufs = transaction.bufs();
-                bufs.iter().for_each(|&buf| core.retain(buf));
-                self.left_behind.push(LeftBehind { id, ring, bufs });
+                bufs.iter().for_each(|&buf| core.out.retain(buf));
+                self.transactions.left_behind.push(LeftBehind { id, ring, bufs });
             }
         }
     }
@@ -94,8 +95,8 @@ impl Journal {
     pub(super) fn let_go_behind(&mut self, core: &mut Core, ring: DriveIdx, id: Option<u64>) {
         let is_meant =
             |left: &mut LeftBehind| left.ring == ring && id.is_none_or(|id| id == left.id);
-        for left in self.left_behind.extract_if(.., is_meant) {
-            left.bufs.into_iter().for_each(|buf| core.release(buf));
+        for left in self.transactions.left_behind.extract_if(.., is_meant) {
+            left.bufs.into_iter().for_each(|buf| core.out.release(buf));
         }
     }
 }

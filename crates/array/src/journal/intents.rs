@@ -118,7 +118,7 @@ impl Intents {
         // Nor can an intent be in place before its answer where a drive hinders.
         let end = rows.iter().map(|row| row.stripe + 1).max();
         let is_whole = core.drives.lost_data().is_empty()
-            && core.hindering.is_empty()
+            && core.log.hindering.is_empty()
             && core.is_redundant(end.unwrap_or(0));
         if transaction.manner == Manner::Intent && is_whole && !(is_apart && meets_payload) {
             return Some(Manner::Intent);
@@ -224,15 +224,21 @@ impl Journal {
         let count = present.len();
         present.rotate_left(self.intents.turn % count.max(1));
         present.sort_by_key(|drive| self.rings[drive.as_usize()].waiting.is_empty());
-        let mut holders = self.settled.or(core.uncounted());
+        let mut holders = self.transactions.settled.or(core.uncounted());
         let mut entries = Vec::new();
         for drive in present {
-            if self.spec.is_enough(holders) {
+            if self.form.spec.is_enough(holders) {
                 break;
             }
             let (ring, sectors) = (&self.rings[drive.as_usize()], Sectors::new(1));
             let place = ring.room(sectors, core.arm(drive)).ok_or(Blocked::Space(drive))?;
-            entries.push(Entry { id: self.next, ring: drive, subject: drive, place, sectors });
+            entries.push(Entry {
+                id: self.transactions.next,
+                ring: drive,
+                subject: drive,
+                place,
+                sectors,
+            });
             holders = holders.with(drive);
         }
         self.intents.turn += entries.len();
@@ -244,7 +250,7 @@ impl Journal {
         let Some(Placing { ids, whole }) = self.intents.placing.remove(&done.op) else { return };
         self.intents.end(whole);
         for id in ids {
-            let Some(transaction) = self.open.get_mut(&id) else { continue };
+            let Some(transaction) = self.transactions.open.get_mut(&id) else { continue };
             let drives: DriveSet = transaction.at_risk.keys().copied().collect();
             if done.durability == Durability::Durable {
                 take_off_list(core, transaction);
@@ -253,13 +259,13 @@ impl Journal {
             self.intents.not_in_place -= transaction.cells.len();
             let sectors = transaction.cells.len() / drives.iter().count().max(1);
             if done.durability == Durability::Cached {
-                core.intents_at_risk.begin(id);
+                core.log.at_risk.begin(id);
             }
             for drive in drives.without(core.drives.lost()).iter() {
                 match done.durability {
                     Durability::Durable => self.note_safe(core, drive, id),
                     Durability::Cached => {
-                        self.placers[drive.as_usize()].note_streamed(now, id, sectors);
+                        self.placing.placers[drive.as_usize()].note_streamed(now, id, sectors);
                     }
                 }
             }

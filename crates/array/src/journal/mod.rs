@@ -77,8 +77,7 @@ use crate::log::rules::{Rule, Rules};
 use crate::log::unplaced::Version;
 use crate::meta::membership::{Generation, MemberId};
 use crate::meta::superblock::Uuid;
-use crate::names::OpId;
-use crate::names::SubId;
+use crate::names::{OpId, SubId};
 use crate::settings::{Left, Settings};
 use crate::shape::{Cell, Spec};
 
@@ -89,44 +88,67 @@ pub use crate::log::{record, rules};
 pub(crate) struct Journal {
     /// The ring of every drive.
     rings: Vec<Ring>,
-    placers: Vec<Placer>,
-    /// Transactions that are not over.
+    transactions: Transactions,
+    requests: Requests,
+    intents: Intents,
+    placing: Placing,
+    form: Form,
+    /// What comes first, if the array was cut off.
+    recovery: Option<Box<Recovery>>,
+}
+
+/// Transactions that are not over.
+#[derive(Clone, Debug)]
+struct Transactions {
     open: BTreeMap<u64, Transaction>,
     uncommitted: BTreeSet<u64>,
     /// Their sectors.
     begun: Begun,
-    paces: Paces,
-    left_behind: Vec<LeftBehind>,
     /// The name of the next one.
     next: u64,
+    /// Lost drives whose loss counted at the last look.
+    settled: DriveSet,
+    left_behind: Vec<LeftBehind>,
+}
+
+/// What operations want, and what they are told.
+#[derive(Clone, Debug)]
+struct Requests {
     /// What waits for room, in order.
     waiting: VecDeque<Transaction>,
+    /// What the first one that waits, waits for.
+    blocked: Option<Blocked>,
     /// Operations that wait until all of theirs is committed.
     pending: BTreeMap<OpId, Pending>,
     /// Operations that are to be told what has become of what they wanted.
     ended: Vec<Told>,
-    intents: Intents,
     /// Operations whose writes in place are the journal's from now on.
     taken_over: Vec<OpId>,
     /// Nothing that was announced is logged before.
     log_again_at: Instant,
-    /// What the first one that waits, waits for.
-    blocked: Option<Blocked>,
-    /// Lost drives whose loss counted at the last look.
-    settled: DriveSet,
+}
+
+/// How what is committed comes to its place.
+#[derive(Clone, Debug)]
+struct Placing {
+    placers: Vec<Placer>,
+    paces: Paces,
     /// Since when some places wait for a mark.
     unmarked_since: Option<Instant>,
-    rules: Rules,
-    /// The array has failed: nothing comes with time any more.
-    has_failed: bool,
-    spec: Spec,
-    record_max: Sectors,
     /// Whether everything is to be in its place soon.
     drains: bool,
     /// The same for a moment, beside what clients ask.
     hurries: bool,
-    /// What comes first, if the array was cut off.
-    recovery: Option<Box<Recovery>>,
+    /// The array has failed: nothing comes with time any more.
+    has_failed: bool,
+}
+
+/// What does not change.
+#[derive(Clone, Copy, Debug)]
+struct Form {
+    rules: Rules,
+    spec: Spec,
+    record_max: Sectors,
 }
 
 /// The end of a command of the journal's.
@@ -197,30 +219,37 @@ impl Journal {
         let rings: Vec<Ring> = (0..drives).map(ring).collect();
         let record_max = with_ring.iter().map(|drive| rings[drive.as_usize()].record_max()).min();
         let record_max = record_max.expect("an array has drives");
-        Some(Self {
-            rings,
-            placers: (0..drives).map(|at| Placer::new(DriveIdx::from_usize(at))).collect(),
+        let transactions = Transactions {
             open: BTreeMap::new(),
             uncommitted: BTreeSet::new(),
             begun: Begun::new(drives),
-            paces: Paces::new(drives),
-            left_behind: Vec::new(),
             next: known.floor.max(1),
+            settled: DriveSet::EMPTY,
+            left_behind: Vec::new(),
+        };
+        let requests = Requests {
             waiting: VecDeque::new(),
+            blocked: None,
             pending: BTreeMap::new(),
             ended: Vec::new(),
-            intents: Intents::new(known.intents_from, known.rules),
             taken_over: Vec::new(),
             log_again_at: Instant::ZERO,
-            blocked: None,
-            settled: DriveSet::EMPTY,
+        };
+        let placing = Placing {
+            placers: (0..drives).map(|at| Placer::new(DriveIdx::from_usize(at))).collect(),
+            paces: Paces::new(drives),
             unmarked_since: None,
-            rules: known.rules,
-            has_failed: false,
-            spec: settings.spec,
-            record_max,
             drains: false,
             hurries: false,
+            has_failed: false,
+        };
+        Some(Self {
+            rings,
+            transactions,
+            requests,
+            intents: Intents::new(known.intents_from, known.rules),
+            placing,
+            form: Form { rules: known.rules, spec: settings.spec, record_max },
             recovery: match known.left {
                 Left::Drained => None,
                 Left::CutOff => Some(Box::new(Recovery::new(known.floor, known.rules))),
@@ -236,26 +265,26 @@ impl Journal {
         let (all, parts) = codewords
             .into_iter()
             .partition(|changed| may_announce && changed.coverage == Coverage::All);
-        let before = self.waiting.len();
+        let before = self.requests.waiting.len();
         for (manner, codewords) in [(Manner::Payload, parts), (Manner::Intent, all)] {
-            let room = RecordRoom { sectors: self.record_max, is_shared: self.is_apart() };
+            let room = RecordRoom { sectors: self.form.record_max, is_shared: self.is_apart() };
             let transactions = split(codewords, room).into_iter();
             let new = |all| Transaction { recorded, ..Transaction::new(op, since, manner, all) };
-            self.waiting.extend(transactions.map(new));
+            self.requests.waiting.extend(transactions.map(new));
         }
-        let left = self.waiting.len() - before;
+        let left = self.requests.waiting.len() - before;
         assert!(left > 0, "operation {op} writes nothing");
-        self.pending.insert(op, Pending { left, whole, ..Pending::default() });
+        self.requests.pending.insert(op, Pending { left, whole, ..Pending::default() });
     }
 
     /// Everything is to be in its place soon.
     pub(crate) fn drain(&mut self) {
-        self.drains = true;
+        self.placing.drains = true;
     }
 
     /// From now on everything is to be in its place soon, or no more.
     pub(crate) fn hurry(&mut self, hurries: bool) {
-        self.hurries = hurries;
+        self.placing.hurries = hurries;
     }
 
     /// Whether nothing is left to do.
@@ -265,17 +294,17 @@ impl Journal {
 
     /// Whether every transaction is over.
     pub(crate) fn is_over(&self) -> bool {
-        self.is_ready() && self.open.is_empty() && self.waiting.is_empty()
+        self.is_ready() && self.transactions.open.is_empty() && self.requests.waiting.is_empty()
     }
 
     /// The name of the next transaction; all below it are over if every one is.
     pub(crate) fn next(&self) -> u64 {
-        self.next
+        self.transactions.next
     }
 
     /// Operations that are to be told what has become of what they wanted.
     pub(crate) fn take_ended(&mut self) -> Vec<Told> {
-        std::mem::take(&mut self.ended)
+        std::mem::take(&mut self.requests.ended)
     }
 
     /// Whether operations may begin: what was cut off is in its place.
@@ -285,7 +314,7 @@ impl Journal {
 
     /// How many transactions are not over.
     pub(crate) fn open(&self) -> usize {
-        self.open.len() + self.waiting.len()
+        self.transactions.open.len() + self.requests.waiting.len()
     }
 
     /// What was found in a buffer that was to be examined.
@@ -305,11 +334,11 @@ impl Journal {
         if let Some(recovery) = &self.recovery {
             return (!recovery.has_begun()).then_some(Instant::ZERO);
         }
-        if self.has_failed {
+        if self.placing.has_failed {
             return None;
         }
-        let mark = self.unmarked_since.map(|since| since + appending::MARK_PAUSE);
-        let flushes = self.placers.iter().filter_map(Placer::flush_at);
+        let mark = self.placing.unmarked_since.map(|since| since + appending::MARK_PAUSE);
+        let flushes = self.placing.placers.iter().filter_map(Placer::flush_at);
         let gathered = self.rings.iter().filter_map(|ring| self.gathered_at(ring));
         flushes.chain(mark).chain(gathered).min()
     }
@@ -320,33 +349,33 @@ impl Journal {
         if let Some(recovery) = &mut self.recovery {
             return recovery.handle_done(core, sub, outcome, buf);
         }
-        buf.into_iter().for_each(|buf| core.release(buf));
+        buf.into_iter().for_each(|buf| core.out.release(buf));
         let at = drive.as_usize();
         if self.rings[at].append.as_ref().is_some_and(|append| append.sub == sub) {
             if self.has_places(drive) {
-                self.paces.note(drive, took);
+                self.placing.paces.note(drive, took);
             }
             let Append { buf, entries, .. } = self.rings[at].handle_appended();
-            core.release(buf);
+            core.out.release(buf);
             for entry in entries {
                 self.let_go_behind(core, drive, Some(entry.id));
                 self.note_logged(core, now, drive, &entry);
             }
             return;
         }
-        if let Some(cells) = self.placers[at].take_placed(sub) {
-            self.paces.note(drive, took);
+        if let Some(cells) = self.placing.placers[at].take_placed(sub) {
+            self.placing.paces.note(drive, took);
             self.note_recallable(core, drive, &cells);
             for placing in cells {
                 let cell = Cell { drive, lba: placing.lba };
-                for version in core.unplaced.take(cell, placing.id) {
+                for version in core.log.unplaced.take(cell, placing.id) {
                     self.note_left(core, version);
                     self.note_safe(core, drive, version.id);
                 }
             }
             return;
         }
-        if let Some(ids) = self.placers[at].take_flushed(now, sub) {
+        if let Some(ids) = self.placing.placers[at].take_flushed(now, sub) {
             for id in ids {
                 self.note_safe(core, drive, id);
             }
@@ -355,7 +384,7 @@ impl Journal {
 
     /// A record is durable.
     fn note_logged(&mut self, core: &mut Core, now: Instant, ring: DriveIdx, entry: &Entry) {
-        let Some(transaction) = self.open.get_mut(&entry.id) else { return };
+        let Some(transaction) = self.transactions.open.get_mut(&entry.id) else { return };
         if entry.subject == ring {
             transaction.logged = transaction.logged.with(ring);
         } else {
@@ -369,7 +398,7 @@ impl Journal {
 
     /// A sector of a transaction is safe in its place, or a later one is.
     fn note_safe(&mut self, core: &mut Core, drive: DriveIdx, id: u64) {
-        let transaction = self.open.get_mut(&id).expect("J4: it has sectors at risk");
+        let transaction = self.transactions.open.get_mut(&id).expect("J4: it has sectors at risk");
         let left = transaction.at_risk.get_mut(&drive).expect("J4: this drive has some");
         *left -= 1;
         if *left == 0 {
@@ -380,22 +409,22 @@ impl Journal {
 
     /// The memory of a sector is not needed any more, except by those that read it now.
     fn note_left(&mut self, core: &mut Core, version: Version) {
-        let Some(transaction) = self.open.get_mut(&version.id) else {
+        let Some(transaction) = self.transactions.open.get_mut(&version.id) else {
             unreachable!("J4: transaction {} has ended before its sectors left", version.id)
         };
         transaction.unplaced -= 1;
         if transaction.unplaced == 0 {
-            transaction.bufs().into_iter().for_each(|buf| core.release(buf));
+            transaction.bufs().into_iter().for_each(|buf| core.out.release(buf));
         }
     }
 
     /// Commits a transaction if it can be (J1).
     fn look_at(&mut self, core: &mut Core, now: Instant, id: u64) {
-        if self.has_failed {
+        if self.placing.has_failed {
             return; // Its operation was told.
         }
-        let settled = self.settled;
-        let transaction = self.open.get_mut(&id).expect("it is open");
+        let settled = self.transactions.settled;
+        let transaction = self.transactions.open.get_mut(&id).expect("it is open");
         if transaction.logged_by > 0 {
             return; // What stands for it decides.
         }
@@ -404,22 +433,22 @@ impl Journal {
         let missing = transaction.holders.without(transaction.logged).without(counted);
         let is_copied = transaction.copies.iter().all(|copied| counted.contains(copied.ring));
         let is_logged = missing.is_empty() && is_copied;
-        let may_commit = is_logged || !self.rules.keep(Rule::Records);
+        let may_commit = is_logged || !self.form.rules.keep(Rule::Records);
         if transaction.is_committed || !may_commit {
             return self.end_if_over(core, id);
         }
         transaction.is_committed = true;
-        self.begun.remove(transaction);
-        self.uncommitted.remove(&id);
+        self.transactions.begun.remove(transaction);
+        self.transactions.uncommitted.remove(&id);
         let op = transaction.op;
         let away = core.drives.away();
         if transaction.manner == Manner::Payload && take_off_list(core, transaction) {
             transaction.recorded = transaction.recorded.max(core.meta.due());
         }
         // What was committed after it may be marked now.
-        self.unmarked_since = self.unmarked_since.or(Some(now));
+        self.placing.unmarked_since = self.placing.unmarked_since.or(Some(now));
         if transaction.manner == Manner::Intent {
-            transaction.bufs().into_iter().for_each(|buf| core.release(buf));
+            transaction.bufs().into_iter().for_each(|buf| core.out.release(buf));
             self.note_committed(op);
             return;
         }
@@ -429,7 +458,7 @@ impl Journal {
             if away.or(transaction.gone).contains(cell.drive) {
                 left.push(version);
             } else {
-                core.unplaced.insert(*cell, version);
+                core.log.unplaced.insert(*cell, version);
             }
         }
         let instead_of = transaction.instead_of;
@@ -441,27 +470,27 @@ impl Journal {
 
     /// Another transaction of an operation is committed.
     fn note_committed(&mut self, op: OpId) {
-        let pending = self.pending.get_mut(&op).expect("its operation waits");
+        let pending = self.requests.pending.get_mut(&op).expect("its operation waits");
         pending.left -= 1;
         if pending.left == 0 {
             let Pending { intents, to_place, whole, .. } =
-                self.pending.remove(&op).expect("it is there");
+                self.requests.pending.remove(&op).expect("it is there");
             self.intents.note_placing(op, intents, whole);
-            self.ended.push(Told { op, logged: Logged::Committed, to_place });
+            self.requests.ended.push(Told { op, logged: Logged::Committed, to_place });
         }
     }
 
     /// J4.
     fn end_if_over(&mut self, core: &mut Core, id: u64) {
-        let transaction = &self.open[&id];
-        let settled = self.settled.or(transaction.gone);
+        let transaction = &self.transactions.open[&id];
+        let settled = self.transactions.settled.or(transaction.gone);
         let is_safe = transaction.at_risk.keys().all(|&drive| settled.contains(drive));
         let is_recorded =
-            core.meta.is_committed(transaction.recorded) || !self.rules.keep(Rule::Recorded);
+            core.meta.is_committed(transaction.recorded) || !self.form.rules.keep(Rule::Recorded);
         let may_end = is_safe && is_recorded;
         if transaction.is_committed && may_end && transaction.unplaced == 0 {
-            self.open.remove(&id);
-            core.intents_at_risk.end(id);
+            self.transactions.open.remove(&id);
+            core.log.at_risk.end(id);
         }
     }
 
@@ -470,14 +499,14 @@ impl Journal {
         if !core.meta.knows_lacks(drive) {
             return;
         }
-        let Core { meta, layout, to_journal, .. } = core;
-        let mut miss = |cell: Cell| meta.miss(drive, layout.symbol(cell).0.stripe);
-        for transaction in self.open.values_mut().chain(&mut self.waiting) {
+        let Core { meta, place, log, .. } = core;
+        let mut miss = |cell: Cell| meta.miss(drive, place.layout.symbol(cell).0.stripe);
+        for transaction in self.transactions.open.values_mut().chain(&mut self.requests.waiting) {
             let cells = transaction.cells.iter().map(|stored| stored.cell);
             let own = cells.filter(|cell| cell.drive == drive).map(&mut miss);
             transaction.recorded = own.fold(transaction.recorded, Generation::max);
         }
-        for contents in to_journal {
+        for contents in &mut log.to_journal {
             let cells = contents.codewords.iter().flat_map(|changed| &changed.cells);
             let own = cells.map(|stored| stored.cell).filter(|cell| cell.drive == drive);
             contents.recorded = own.map(&mut miss).fold(contents.recorded, Generation::max);
@@ -488,7 +517,8 @@ impl Journal {
     pub(crate) fn note_metadata_committed(&mut self, core: &mut Core) {
         let waits =
             |(_, transaction): &(&u64, &Transaction)| transaction.recorded > Generation::NONE;
-        let ids: Vec<u64> = self.open.iter().filter(waits).map(|(&id, _)| id).collect();
+        let ids: Vec<u64> =
+            self.transactions.open.iter().filter(waits).map(|(&id, _)| id).collect();
         for id in ids {
             self.end_if_over(core, id);
         }
@@ -502,10 +532,10 @@ impl Journal {
         }
         let at = drive.as_usize();
         let buf = self.rings[at].handle_lost();
-        buf.into_iter().for_each(|buf| core.release(buf));
-        self.placers[at].handle_lost();
+        buf.into_iter().for_each(|buf| core.out.release(buf));
+        self.placing.placers[at].handle_lost();
         self.let_go_behind(core, drive, None);
-        let versions = core.unplaced.take_all(drive);
+        let versions = core.log.unplaced.take_all(drive);
         versions.into_iter().for_each(|version| self.note_left(core, version));
     }
 
@@ -515,15 +545,15 @@ impl Journal {
         let at = drive.as_usize();
         let RingName { array, .. } = self.rings[at].name;
         self.rings[at].renew(RingName { array, member });
-        self.placers[at].handle_lost();
-        self.paces.forget(drive);
-        self.settled = self.settled.without(DriveSet::EMPTY.with(drive));
-        for transaction in self.open.values_mut() {
+        self.placing.placers[at].handle_lost();
+        self.placing.paces.forget(drive);
+        self.transactions.settled = self.transactions.settled.without(DriveSet::EMPTY.with(drive));
+        for transaction in self.transactions.open.values_mut() {
             transaction.gone = transaction.gone.with(drive);
         }
         // One that waits may begin when the new drive counts, and then needs it, unless it writes to the old one. That keeps the
         // new one from counting.
-        for transaction in &mut self.waiting {
+        for transaction in &mut self.requests.waiting {
             if transaction.participants.contains(drive) {
                 transaction.gone = transaction.gone.with(drive);
             }
@@ -548,13 +578,13 @@ impl Journal {
     }
 
     pub(crate) fn rules(&self) -> Rules {
-        self.rules
+        self.form.rules
     }
 
     /// A drive that was being filled counts from now on, or its ring does: other rings are enough than before, so that
     /// what may be placed has to be said again.
     pub(crate) fn note_counted(&mut self, now: Instant) {
-        self.unmarked_since = self.unmarked_since.or(Some(now));
+        self.placing.unmarked_since = self.placing.unmarked_since.or(Some(now));
     }
 
     /// Moves on as the facts demand.
@@ -562,11 +592,11 @@ impl Journal {
         if !self.recover(core, now) {
             return;
         }
-        core.live.note_next(self.next);
-        while let Some(wanted) = core.to_journal.pop_front() {
+        core.log.live.note_next(self.transactions.next);
+        while let Some(wanted) = core.log.to_journal.pop_front() {
             self.begin(wanted);
         }
-        while let Some(in_place) = core.in_place.pop_front() {
+        while let Some(in_place) = core.log.in_place.pop_front() {
             self.note_in_place(core, now, in_place);
         }
         self.look_at_losses(core, now);
@@ -592,22 +622,22 @@ impl Journal {
         }
         recovery.advance(core, now, &mut self.rings);
         let Some(next) = recovery.ended() else { return false };
-        self.next = next;
+        self.transactions.next = next;
         self.recovery = None;
         true
     }
 
     /// Losses that are recorded for good by now count.
     fn look_at_losses(&mut self, core: &mut Core, now: Instant) {
-        let mut settled = core.drives.away().without(core.unrecorded);
-        if !self.rules.keep(Rule::Loss) {
+        let mut settled = core.drives.away().without(core.gate.unrecorded);
+        if !self.form.rules.keep(Rule::Loss) {
             settled = core.drives.away();
         }
-        if settled == self.settled {
+        if settled == self.transactions.settled {
             return;
         }
-        self.settled = settled;
-        let all: Vec<u64> = self.open.keys().copied().collect();
+        self.transactions.settled = settled;
+        let all: Vec<u64> = self.transactions.open.keys().copied().collect();
         all.into_iter().for_each(|id| self.look_at(core, now, id));
     }
 
@@ -615,33 +645,33 @@ impl Journal {
     /// committed is still read from memory where its drive is there (J6), until [`Journal::let_go`]. The memory of
     /// other transactions is kept until the drives have ended what is inside them.
     fn fail(&mut self, core: &mut Core) {
-        self.has_failed = true;
-        self.waiting.clear();
-        self.unmarked_since = None;
-        let never = std::mem::take(&mut self.pending).into_keys();
+        self.placing.has_failed = true;
+        self.requests.waiting.clear();
+        self.placing.unmarked_since = None;
+        let never = std::mem::take(&mut self.requests.pending).into_keys();
         let tell = |op| Told { op, logged: Logged::Never, to_place: Vec::new() };
-        self.ended.extend(never.map(tell));
-        core.intents_at_risk.fail();
+        self.requests.ended.extend(never.map(tell));
+        core.log.at_risk.fail();
         self.rings.iter_mut().for_each(|ring| ring.waiting.clear());
         if self.rings.iter().all(Ring::is_idle) {
-            for id in std::mem::take(&mut self.uncommitted) {
-                let transaction = self.open.remove(&id).expect("it is open");
-                transaction.bufs().into_iter().for_each(|buf| core.release(buf));
+            for id in std::mem::take(&mut self.transactions.uncommitted) {
+                let transaction = self.transactions.open.remove(&id).expect("it is open");
+                transaction.bufs().into_iter().for_each(|buf| core.out.release(buf));
             }
         }
     }
 
     /// The array has failed and ends: nothing is read any more. Memory that a drive still writes from is kept.
     pub(crate) fn let_go(&mut self, core: &mut Core) {
-        let is_quiet =
-            self.rings.iter().all(Ring::is_idle) && self.placers.iter().all(Placer::is_idle);
+        let is_quiet = self.rings.iter().all(Ring::is_idle)
+            && self.placing.placers.iter().all(Placer::is_idle);
         if !is_quiet || !self.is_ready() {
             return;
         }
         for at in 0..self.rings.len() {
             self.handle_lost(core, DriveIdx::from_usize(at));
         }
-        self.open.clear();
+        self.transactions.open.clear();
     }
 }
 

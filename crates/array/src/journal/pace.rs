@@ -85,10 +85,10 @@ impl Paces {
 impl Journal {
     /// When a drive will hinder that ends nothing until then, or one that does has been waited for long enough.
     pub(crate) fn stall_at(&self, core: &Core) -> Option<Instant> {
-        if !self.is_ready() || self.has_failed {
+        if !self.is_ready() || self.placing.has_failed {
             return None;
         }
-        let stall = core.drives.stall_at(core.hindering, STALL);
+        let stall = core.drives.stall_at(core.log.hindering, STALL);
         stall.into_iter().chain(self.log_announced_at(core)).min()
     }
 
@@ -96,7 +96,7 @@ impl Journal {
     pub(super) fn look_at_paces(&self, core: &mut Core, now: Instant) {
         let drives = &core.drives;
         let hindering = drives.sat_out().or(drives.silent()).or(drives.stalled(now, STALL));
-        core.hindering = hindering.or(self.paces.slow).and(drives.present());
+        core.log.hindering = hindering.or(self.placing.paces.slow).and(drives.present());
     }
 }
 

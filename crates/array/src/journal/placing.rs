@@ -19,19 +19,19 @@ const OVERDUE: u64 = 4;
 impl Journal {
     /// Writes what is marked in its places (J2).
     pub(super) fn place(&mut self, core: &mut Core, now: Instant) {
-        if core.unplaced.is_empty() {
-            self.unmarked_since = None;
+        if core.log.unplaced.is_empty() {
+            self.placing.unmarked_since = None;
             return;
         }
         let marked = self.marked(core);
         if marked >= self.watermarks().committed {
-            self.unmarked_since = None;
+            self.placing.unmarked_since = None;
         }
         // Were they placed in order, this many transactions would be on their way to their places.
-        let overdue = marked.saturating_sub(OVERDUE * self.open.len() as u64);
+        let overdue = marked.saturating_sub(OVERDUE * self.transactions.open.len() as u64);
         for drive in core.drives.reachable().iter() {
             let at = drive.as_usize();
-            let hinders = core.hindering.contains(drive);
+            let hinders = core.log.hindering.contains(drive);
             let haste = match self.place_haste() {
                 Haste::Idle if hinders => Haste::Hindered,
                 haste => haste,
@@ -40,11 +40,17 @@ impl Journal {
             let known = Known { marked, overdue: if hinders { marked } else { overdue } };
             while let Some(next) = {
                 let busy = Busy { queue: core.drives.queue_len(drive), arm: core.arm(drive) };
-                self.placers[at].next(&core.unplaced, &core.area, known, haste, busy)
+                self.placing.placers[at].next(
+                    &core.log.unplaced,
+                    &core.place.area,
+                    known,
+                    haste,
+                    busy,
+                )
             } {
                 let (extent, segments) = (next.extent, next.segments.clone());
                 // A flush of what many of them left in a drive's memory would keep it from all else for seconds.
-                let durability = match self.rules.keep(Rule::Flush) {
+                let durability = match self.form.rules.keep(Rule::Flush) {
                     true => Durability::Durable,
                     false => Durability::Cached,
                 };
@@ -52,34 +58,38 @@ impl Journal {
                 let command = Command::Write { extent, durability, zero_tail };
                 let sub = self.ask(core, now, drive, command, segments);
                 core.counters.journal_places += 1;
-                self.placers[at].note_begun(sub, next);
+                self.placing.placers[at].note_begun(sub, next);
             }
         }
     }
 
     /// Whether something waits for places.
     pub(super) fn place_haste(&self) -> Haste {
-        let hurries = self.drains || self.hurries;
-        if hurries || self.blocked.is_some() { Haste::Now } else { Haste::Idle }
+        let hurries = self.placing.drains || self.placing.hurries;
+        if hurries || self.requests.blocked.is_some() { Haste::Now } else { Haste::Idle }
     }
 
     /// Whether something waits for transactions to be over.
     pub(super) fn flush_haste(&self) -> Haste {
-        let is_blocked = matches!(self.blocked, Some(Blocked::Space(_) | Blocked::Intent));
-        if self.drains || self.hurries || is_blocked { Haste::Now } else { Haste::Idle }
+        let is_blocked = matches!(self.requests.blocked, Some(Blocked::Space(_) | Blocked::Intent));
+        if self.placing.drains || self.placing.hurries || is_blocked {
+            Haste::Now
+        } else {
+            Haste::Idle
+        }
     }
 
     /// Flushes the drives that have much in place that is not safe.
     pub(super) fn flush(&mut self, core: &mut Core, now: Instant) {
-        let haste = match core.intents_at_risk.is_awaited() {
+        let haste = match core.log.at_risk.is_awaited() {
             true => Haste::Now,
             false => self.flush_haste(),
         };
         for drive in core.drives.reachable().iter() {
-            if self.placers[drive.as_usize()].wants_flush(now, haste) {
+            if self.placing.placers[drive.as_usize()].wants_flush(now, haste) {
                 let sub = self.ask(core, now, drive, Command::Flush, Vec::new());
                 core.counters.journal_flushes += 1;
-                self.placers[drive.as_usize()].note_flush(sub);
+                self.placing.placers[drive.as_usize()].note_flush(sub);
             }
         }
     }

@@ -51,7 +51,10 @@ impl Journal {
         }
         let on_ring = |placing: &Placing| {
             let cell = Cell { drive, lba: placing.lba };
-            self.open.get(&placing.id).and_then(|transaction| transaction.on_ring(cell))
+            self.transactions
+                .open
+                .get(&placing.id)
+                .and_then(|transaction| transaction.on_ring(cell))
         };
         core.verify.records.set_on_rings(drive, extent, cells.iter().map(on_ring));
     }

@@ -309,7 +309,7 @@ impl Recovery {
         buf: Option<BufId>,
     ) {
         let Some(Inside { what, .. }) = self.inside.remove(&sub) else {
-            return buf.into_iter().for_each(|buf| core.release(buf));
+            return buf.into_iter().for_each(|buf| core.out.release(buf));
         };
         let (What::Read(at), Some(buf)) = (what, buf) else { return };
         self.bufs.push(buf);
@@ -398,7 +398,7 @@ impl Recovery {
             Step::Again => self.begin(core, now, rings),
             Step::Reading => self.examine(core, now, rings),
             // X1
-            Step::Opening if core.may_write && core.unrecorded.is_empty() => {
+            Step::Opening if core.gate.may_write && core.gate.unrecorded.is_empty() => {
                 self.decide(core, rings);
             }
             Step::Opening | Step::Done => {}
@@ -443,7 +443,7 @@ impl Recovery {
         self.had.clear();
         self.filled.clear();
         self.computed.clear();
-        self.bufs.drain(..).for_each(|buf| core.release(buf));
+        self.bufs.drain(..).for_each(|buf| core.out.release(buf));
     }
 
     fn begin(&mut self, core: &mut Core, now: Instant, rings: &[Ring]) {
@@ -481,7 +481,7 @@ impl Recovery {
     }
 
     fn read(&mut self, core: &mut Core, now: Instant, at: At) {
-        let place = Place { buf: core.name_buf(), sector: 0 };
+        let place = Place { buf: core.out.name_buf(), sector: 0 };
         let extent = Extent::new(at.lba, at.sectors);
         let command = Command::Read { extent, effort: Effort::Full };
         let segments = vec![Segment { place, sectors: at.sectors.get() as u32 }];
@@ -513,7 +513,7 @@ impl Recovery {
             let unreadable: SectorSet = torn.map(|torn| (torn.lba - at.lba).get() as u32).collect();
             self.examined.insert(buf, at.drive);
             let ring = rings[at.drive.as_usize()].name;
-            core.actions.push_back(Action::Examine { buf, first: at.lba, unreadable, ring });
+            core.out.push(Action::Examine { buf, first: at.lba, unreadable, ring });
         }
         if !self.examined.is_empty() {
             return;
@@ -580,8 +580,9 @@ impl Recovery {
         let runs = live.flat_map(|record| &record.runs);
         let cells =
             runs.flat_map(|run| run.extent.iter().map(|lba| Cell { drive: run.drive, lba }));
-        let stripes: BTreeSet<u64> = cells.map(|cell| core.layout.symbol(cell).0.stripe).collect();
-        for drive in DriveSet::first(core.layout.spec().members() as u8).iter() {
+        let stripes: BTreeSet<u64> =
+            cells.map(|cell| core.place.layout.symbol(cell).0.stripe).collect();
+        for drive in DriveSet::first(core.place.layout.spec().members() as u8).iter() {
             for &stripe in &stripes {
                 core.meta.miss(drive, stripe);
             }
@@ -590,12 +591,12 @@ impl Recovery {
 
     fn known<'a>(&'a self, core: &'a Core) -> Known<'a> {
         Known {
-            layout: &core.layout,
-            area: &core.area,
-            valid: &core.valid,
+            layout: &core.place.layout,
+            area: &core.place.area,
+            valid: &core.holdings.valid,
             meta: Some(&core.meta),
             damaged: core.meta.damaged(),
-            synced: core.synced,
+            synced: core.holdings.synced,
             floor: self.floor,
             unreadable: &self.unreadable,
             wrong: &self.wrong,
@@ -610,7 +611,8 @@ impl Recovery {
         for &at in wanted {
             let goes_on = runs.last().is_some_and(|run| {
                 let is_next = run.drive == at.drive && run.space == at.space && run.end() == at.lba;
-                let is_whole = at.space == Space::Drive || core.area.are_neighbours(at.lba, at.lba);
+                let is_whole =
+                    at.space == Space::Drive || core.place.area.are_neighbours(at.lba, at.lba);
                 is_next && is_whole && run.sectors.get() < COMMAND_MAX
             });
             match runs.last_mut() {
@@ -649,7 +651,7 @@ impl Recovery {
         let mut dropped: Vec<u64> = self.verdict.dropped.iter().copied().collect();
         dropped.retain(|&id| id >= retired);
         dropped.truncate(Record::DROPPED_MAX);
-        let with_ring = core.layout.spec().ring_drives();
+        let with_ring = core.place.layout.spec().ring_drives();
         for drive in core.drives.reachable().and(with_ring).iter() {
             let ring = &mut rings[drive.as_usize()];
             let record = Record {
@@ -666,9 +668,9 @@ impl Recovery {
                 has_gaps: false,
             };
             let at = At::one(drive, Space::Drive, record.place);
-            let buf = core.acquire(Sectors::new(1));
+            let buf = core.out.acquire(Sectors::new(1));
             self.bufs.push(buf);
-            core.log(Place { buf, sector: 0 }, record, Sums::Known(Vec::new()));
+            core.out.log(Place { buf, sector: 0 }, record, Sums::Known(Vec::new()));
             self.write_record(core, now, at, buf, Durability::Durable);
         }
     }
@@ -734,7 +736,7 @@ impl Recovery {
                 Some(run)
                     if run.drive == to.drive
                         && run.extent.end() == to.lba
-                        && core.area.are_neighbours(to.lba, to.lba)
+                        && core.place.area.are_neighbours(to.lba, to.lba)
                         && run.extent.sectors.get() < COMMAND_MAX =>
                 {
                     run.extent.sectors += Sectors::new(1);

@@ -64,8 +64,8 @@ impl Journal {
             .collect();
         for &drive in &own {
             let sectors = transaction.record_sectors(drive).as_usize();
-            let backlog = core.unplaced.of(drive).len() + self.begun.of(drive);
-            let most = if core.hindering.contains(drive) { HINDERED_MAX } else { BACKLOG_MAX };
+            let backlog = core.log.unplaced.of(drive).len() + self.transactions.begun.of(drive);
+            let most = if core.log.hindering.contains(drive) { HINDERED_MAX } else { BACKLOG_MAX };
             if backlog > 0 && backlog + sectors > most {
                 return Err(Blocked::Backlog(drive));
             }
@@ -92,7 +92,7 @@ impl Journal {
         own: &[DriveIdx],
         hints: Vec<Copied>,
     ) -> Result<Vec<Entry>, Blocked> {
-        let id = self.next;
+        let id = self.transactions.next;
         let hinted: DriveSet = hints.iter().map(|hint| hint.subject).collect();
         let is_spare =
             |entry: &Entry| entry.ring == entry.subject && hinted.contains(entry.subject);
@@ -135,7 +135,7 @@ impl Journal {
     /// Whether a ring will never have more room.
     fn is_as_free_as_can_be(&self, ring: DriveIdx) -> bool {
         let ring = &self.rings[ring.as_usize()];
-        self.open.is_empty() && ring.is_idle() && ring.is_spent(self.next)
+        self.transactions.open.is_empty() && ring.is_idle() && ring.is_spent(self.transactions.next)
     }
 
     /// Which rings get the records of drives that hinder: enough of those that do not (J8).
@@ -145,7 +145,7 @@ impl Journal {
         transaction: &Transaction,
         own: &[DriveIdx],
     ) -> Vec<Copied> {
-        let own = own.iter().copied().filter(|&subject| core.hindering.contains(subject));
+        let own = own.iter().copied().filter(|&subject| core.log.hindering.contains(subject));
         self.on_others(core, transaction, own)
     }
 
@@ -157,11 +157,11 @@ impl Journal {
         subjects: impl Iterator<Item = DriveIdx>,
     ) -> Vec<Copied> {
         let end = transaction.rows.iter().map(|row| row.stripe + 1).max();
-        if core.hindering.is_empty() || !core.is_redundant(end.unwrap_or(0)) {
+        if core.log.hindering.is_empty() || !core.is_redundant(end.unwrap_or(0)) {
             return Vec::new();
         }
-        let mut others: Vec<DriveIdx> = core.counted().without(core.hindering).iter().collect();
-        let turn = self.next as usize % others.len().max(1);
+        let mut others: Vec<DriveIdx> = core.counted().without(core.log.hindering).iter().collect();
+        let turn = self.transactions.next as usize % others.len().max(1);
         others.rotate_left(turn);
         // One command with what goes there anyway costs next to nothing; else the drive with least to do.
         let coming = transaction.participants.without(transaction.logged);
@@ -171,18 +171,18 @@ impl Journal {
         });
         let mut hints = Vec::new();
         for subject in subjects {
-            let mut on = self.settled.or(core.uncounted());
+            let mut on = self.transactions.settled.or(core.uncounted());
             let mut rings = Vec::new();
             // Its own ring is none of the others, also when it hinders no more.
             for &ring in others.iter().filter(|&&ring| ring != subject) {
-                if self.spec.is_enough(on) {
+                if self.form.spec.is_enough(on) {
                     break;
                 }
                 rings.push(Copied { ring, subject });
                 on = on.with(ring);
             }
-            if self.spec.is_enough(on) {
-                if !self.rules.keep(Rule::Hints) && rings.len() > 1 {
+            if self.form.spec.is_enough(on) {
+                if !self.form.rules.keep(Rule::Hints) && rings.len() > 1 {
                     rings.pop();
                 }
                 hints.extend(rings);
@@ -195,16 +195,16 @@ impl Journal {
     /// in turns.
     fn copies(&self, core: &Core, transaction: &Transaction, own: &[DriveIdx]) -> Vec<Copied> {
         let end = transaction.rows.iter().map(|row| row.stripe + 1).max().unwrap_or(0);
-        if end <= core.synced_for_good || self.spec.is_mirror() || self.is_apart() {
+        if end <= core.holdings.synced_for_good || self.form.spec.is_mirror() || self.is_apart() {
             return Vec::new();
         }
         let present: Vec<DriveIdx> = core.counted().iter().collect();
         let mut copies = Vec::new();
         for &subject in own {
-            let mut on: DriveSet = self.settled.or(core.uncounted()).with(subject);
+            let mut on: DriveSet = self.transactions.settled.or(core.uncounted()).with(subject);
             let at = present.iter().position(|&drive| drive == subject).unwrap_or(0);
             for turn in 1..present.len() {
-                if self.spec.is_enough(on) {
+                if self.form.spec.is_enough(on) {
                     break;
                 }
                 let ring = present[(at + turn) % present.len()];

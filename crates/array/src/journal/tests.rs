@@ -10,13 +10,13 @@ fn what_waits_does_without_a_new_drive_only_if_it_writes_to_the_one_before_it() 
     let settings = Settings::of_test("raid5:3+1,chunk=4KiB".parse().unwrap());
     let mut journal = Journal::new(&settings).unwrap();
     for drives in [[0, 3], [1, 3], [2, 0]] {
-        journal.waiting.push_back(payload(&drives.map(|drive| cell(drive, 0)), &[]));
+        journal.requests.waiting.push_back(payload(&drives.map(|drive| cell(drive, 0)), &[]));
     }
-    journal.open.insert(1, payload(&[cell(1, 1), cell(3, 1)], &[]));
+    journal.transactions.open.insert(1, payload(&[cell(1, 1), cell(3, 1)], &[]));
     let drive = DriveIdx::new(0);
     journal.begin_filling(drive, MemberId::default());
     let without = |transaction: &Transaction| transaction.gone.contains(drive);
-    let waiting: Vec<bool> = journal.waiting.iter().map(without).collect();
+    let waiting: Vec<bool> = journal.requests.waiting.iter().map(without).collect();
     assert_eq!(waiting, [true, false, true]);
-    assert!(journal.open.values().all(without), "its records are where they are");
+    assert!(journal.transactions.open.values().all(without), "its records are where they are");
 }

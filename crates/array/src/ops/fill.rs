@@ -32,8 +32,7 @@ use crate::action::append;
 use crate::core::{Core, Enqueue, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
-use crate::names::OpId;
-use crate::names::SubId;
+use crate::names::{OpId, SubId};
 use crate::ops::fetch::{Codeword, Fetch, Manner, Wish, usable};
 use crate::shape::redundancy::Term;
 use crate::shape::{Cell, Row};
@@ -118,16 +117,16 @@ impl FillOp {
     /// Begins a step whose stripes are locked; [`FillOp::advance`] comes next.
     pub(crate) fn start(core: &mut Core, op: OpId, span: Span) -> Self {
         let mut fetch = Fetch::new(op, u64::MAX - op, None);
-        let (rows, symbols) = (core.layout.rows(), core.layout.symbols());
+        let (rows, symbols) = (core.place.layout.rows(), core.place.layout.symbols());
         for stripe in span.first..span.end {
-            if !core.layout.group(stripe).contains(span.drive) {
+            if !core.place.layout.group(stripe).contains(span.drive) {
                 continue;
             }
             for row in (0..rows).map(|row| Row { stripe, row }) {
                 let usable = usable(core, row);
                 fetch.begin(core, row, usable);
                 let own = (0..symbols)
-                    .filter(|&symbol| core.layout.cell(row, symbol).drive == span.drive)
+                    .filter(|&symbol| core.place.layout.cell(row, symbol).drive == span.drive)
                     .collect();
                 fetch.codewords.last_mut().expect("it was begun").subject = own;
             }
@@ -253,11 +252,14 @@ impl FillOp {
         for (at, word) in self.fetch.codewords.iter().enumerate() {
             let own = owed(core, word);
             let had: SymbolSet = own.iter().filter(|&own| can_compute(core, word, own)).collect();
-            let target =
-                |symbol| Target { cell: core.layout.cell(word.row, symbol), word: at, symbol };
+            let target = |symbol| Target {
+                cell: core.place.layout.cell(word.row, symbol),
+                word: at,
+                symbol,
+            };
             targets.extend(had.iter().map(target));
             let cells = nowhere(core, word, own.minus(had));
-            if cells.iter().any(|&cell| core.unplaced.find(cell).is_some()) {
+            if cells.iter().any(|&cell| core.log.unplaced.find(cell).is_some()) {
                 is_in_vain |= !cells.is_empty();
             } else {
                 damaged.extend(cells);
@@ -266,7 +268,7 @@ impl FillOp {
         if is_in_vain {
             damaged.clear();
         }
-        if !damaged.is_empty() && !core.live.is_over_for(self.op) {
+        if !damaged.is_empty() && !core.log.live.is_over_for(self.op) {
             return; // FI4
         }
         (self.damaged, self.is_in_vain) = (damaged, is_in_vain);
@@ -276,7 +278,7 @@ impl FillOp {
         targets.sort_unstable();
         let mut runs: VecDeque<WriteRun> = VecDeque::new();
         if !targets.is_empty() {
-            let buf = core.acquire(Sectors::new(targets.len() as u64));
+            let buf = core.out.acquire(Sectors::new(targets.len() as u64));
             self.scratch = Some(buf);
             let mut recipe: Option<Recipe> = None;
             for (&Target { cell, word, symbol }, sector) in targets.iter().zip(0..) {
@@ -285,7 +287,7 @@ impl FillOp {
                 match runs.back_mut() {
                     Some(run)
                         if run.extent.end() == cell.lba
-                            && core.area.are_neighbours(cell.lba, cell.lba) =>
+                            && core.place.area.are_neighbours(cell.lba, cell.lba) =>
                     {
                         run.extent.sectors += Sectors::new(1);
                         append(&mut run.segments, place);
@@ -311,19 +313,19 @@ impl FillOp {
         into: Place,
         recipe: &mut Option<Recipe>,
     ) {
-        if !core.carries_content() {
+        if !core.out.carries_content() {
             return;
         }
         let word = &self.fetch.codewords[word];
         let is_known = |known: &Recipe| known.symbol == symbol && known.have == word.have;
         if !recipe.as_ref().is_some_and(is_known) {
-            let code = core.code.as_ref().expect("only a redundant array is rebuilt");
+            let code = core.place.code.as_ref().expect("only a redundant array is rebuilt");
             let terms = code.compute(&word.have, symbol);
             *recipe = Some(Recipe { have: word.have, symbol, terms });
         }
         let terms = recipe.iter().flat_map(|recipe| &recipe.terms);
         let from = terms.map(|&(coefficient, source)| (coefficient, word.place(source)));
-        core.combine(into, from.collect());
+        core.out.combine(into, from.collect());
     }
 
     /// The drive that it fills is lost, or there is nothing to fill it from.
@@ -333,7 +335,7 @@ impl FillOp {
 
     fn close(&mut self, core: &mut Core, now: Instant) {
         self.fetch.close(core, now, true, None);
-        self.scratch.take().into_iter().for_each(|buf| core.release(buf));
+        self.scratch.take().into_iter().for_each(|buf| core.out.release(buf));
         self.phase = Phase::Done;
     }
 }
@@ -347,7 +349,7 @@ fn reads(
     let mut all: Vec<DriveReads> = Vec::new();
     for (at, word) in words.iter().enumerate() {
         for symbol in wanted(word).iter() {
-            let drive = core.layout.cell(word.row, symbol).drive;
+            let drive = core.place.layout.cell(word.row, symbol).drive;
             let own = match all.iter().position(|reads| reads.drive == drive) {
                 Some(own) => own,
                 None => {
@@ -369,7 +371,7 @@ fn reads(
 /// What the drive should hold of a codeword, if it can be had. What is on the list of damaged sectors is damaged whatever the
 /// drive holds; but of a mirror, where another copy has it: that was written while the drive was away.
 fn owed(core: &Core, word: &Codeword) -> SymbolSet {
-    match core.layout.spec().is_mirror() && !word.have.is_empty() {
+    match core.place.layout.spec().is_mirror() && !word.have.is_empty() {
         true => word.subject,
         false => word.subject.minus(word.listed),
     }
@@ -378,9 +380,9 @@ fn owed(core: &Core, word: &Codeword) -> SymbolSet {
 /// The symbols that are still to be read so that a codeword gives what the drive should hold; none if it does, or
 /// cannot.
 fn lacking(core: &Core, word: &Codeword) -> SymbolSet {
-    let data = core.layout.data_symbols();
+    let data = core.place.layout.data_symbols();
     let untried = word.usable.minus(word.tried);
-    let is_valid = word.row.stripe < core.synced || core.layout.spec().is_mirror();
+    let is_valid = word.row.stripe < core.holdings.synced || core.place.layout.spec().is_mirror();
     if !is_valid {
         // Redundancy is computed from all of the data, or not at all.
         return untried.and(SymbolSet::first(data));
@@ -393,7 +395,7 @@ fn lacking(core: &Core, word: &Codeword) -> SymbolSet {
         return untried; // To know which data nothing gives.
     }
     let avoided = core.drives.sat_out().or(core.drives.silent());
-    let on = |symbol: usize| core.layout.cell(word.row, symbol).drive;
+    let on = |symbol: usize| core.place.layout.cell(word.row, symbol).drive;
     let (last, first): (Vec<usize>, Vec<usize>) =
         untried.iter().partition(|&symbol| avoided.contains(on(symbol)));
     first.into_iter().chain(last).take(needed).collect()
@@ -401,24 +403,24 @@ fn lacking(core: &Core, word: &Codeword) -> SymbolSet {
 
 /// What is damaged where what was read does not give these symbols of the drive (FI3).
 fn nowhere(core: &Core, word: &Codeword, lacking: SymbolSet) -> Vec<Cell> {
-    let data = SymbolSet::first(core.layout.data_symbols());
+    let data = SymbolSet::first(core.place.layout.data_symbols());
     let symbols = match () {
-        () if lacking.is_empty() || core.layout.spec().is_mirror() => lacking,
-        () if word.row.stripe < core.synced => {
-            let redundant = SymbolSet::first(core.layout.symbols()).minus(data);
+        () if lacking.is_empty() || core.place.layout.spec().is_mirror() => lacking,
+        () if word.row.stripe < core.holdings.synced => {
+            let redundant = SymbolSet::first(core.place.layout.symbols()).minus(data);
             data.minus(word.have).or(redundant)
         }
         // What is redundant there is not used, and will be computed anew.
         () => lacking.and(data),
     };
-    let cells = symbols.iter().map(|symbol| core.layout.cell(word.row, symbol));
+    let cells = symbols.iter().map(|symbol| core.place.layout.cell(word.row, symbol));
     cells.filter(|&cell| !core.meta.is_damaged(cell)).collect()
 }
 
 /// Whether what was read gives a symbol.
 fn can_compute(core: &Core, word: &Codeword, symbol: usize) -> bool {
-    let data = SymbolSet::first(core.layout.data_symbols());
-    let is_valid = word.row.stripe < core.synced || core.layout.spec().is_mirror();
+    let data = SymbolSet::first(core.place.layout.data_symbols());
+    let is_valid = word.row.stripe < core.holdings.synced || core.place.layout.spec().is_mirror();
     match is_valid {
         true => word.have.len() >= data.len(),
         false => !data.contains(symbol) && data.minus(word.have).is_empty(),

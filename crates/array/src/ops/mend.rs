@@ -38,8 +38,7 @@ use crate::core::{Core, Enqueue, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::log::rules::Rule;
-use crate::names::OpId;
-use crate::names::SubId;
+use crate::names::{OpId, SubId};
 use crate::ops::fetch::computing::decode;
 use crate::ops::fetch::{Codeword, Fetch, FetchEnded, Manner, Wish, usable};
 use crate::ops::read::on_drives;
@@ -136,13 +135,13 @@ impl MendOp {
         let cell = |lba| Cell { drive, lba };
         let is_whole = core.verify.records.left_of(drive, part) == [part];
         let is_placed = !core.verify.keeps(Rule::MendPlaced)
-            || part.extent.iter().all(|lba| core.unplaced.find(cell(lba)).is_none());
+            || part.extent.iter().all(|lba| core.log.unplaced.find(cell(lba)).is_none());
         if !core.drives.present().contains(drive) || core.has_failed() {
             mend.phase = Phase::Done(Mended::Never);
         } else if !is_whole || !is_placed {
             mend.phase = Phase::Done(Mended::Later); // ME2
         } else if let Some(buf) = core.verify.records.bytes(part.write) {
-            core.retain(buf);
+            core.out.retain(buf);
             mend.bufs.push(buf);
             let sectors = part.extent.sectors.get() as u32;
             mend.found = vec![Segment { place: Place { buf, sector: part.offset }, sectors }];
@@ -161,7 +160,7 @@ impl MendOp {
             return self.turn_to_others(core);
         }
         for RingRun { first: RingSector { ring, lba }, sectors } in runs {
-            let place = Place { buf: core.name_buf(), sector: 0 };
+            let place = Place { buf: core.out.name_buf(), sector: 0 };
             let extent = Extent::new(lba, Sectors::new(sectors.into()));
             let what = Enqueue {
                 purpose: Purpose::Recall(self.op),
@@ -200,8 +199,8 @@ impl MendOp {
             Some(Segment { place, sectors: recall.sectors })
         };
         match self.recalls.iter().map(segment).collect::<Option<Vec<Segment>>>() {
-            Some(found) if core.carries_content() => {
-                core.actions.push_back(Action::Digest { id: self.op, of: found.clone() });
+            Some(found) if core.out.carries_content() => {
+                core.out.push(Action::Digest { id: self.op, of: found.clone() });
                 (self.found, self.phase) = (found, Phase::Summing(Source::Rings));
             }
             Some(_) | None => self.turn_to_others(core),
@@ -239,7 +238,7 @@ impl MendOp {
         let Span { drive, part } = self.span;
         let mut words: Vec<(Row, SymbolSet)> = Vec::new();
         for lba in part.extent.iter() {
-            let (row, symbol) = core.layout.symbol(Cell { drive, lba });
+            let (row, symbol) = core.place.layout.symbol(Cell { drive, lba });
             match words.last_mut() {
                 Some((last, symbols)) if *last == row => *symbols = symbols.with(symbol),
                 Some(_) | None => words.push((row, SymbolSet::EMPTY.with(symbol))),
@@ -305,17 +304,18 @@ impl MendOp {
         }
         let Phase::Done(mended) = self.phase else { return None };
         self.fetch.close(core, now, true, None);
-        self.bufs.drain(..).for_each(|buf| core.release(buf));
+        self.bufs.drain(..).for_each(|buf| core.out.release(buf));
         Some(mended)
     }
 
     /// Asks for what is missing, or computes.
     fn read(&mut self, core: &mut Core, now: Instant) {
         // Where redundancy is not valid, the checksum says whether it is all the same.
-        let is_sure = core.carries_content();
-        let is_redundant =
-            |word: &Codeword| core.code.is_some() && (is_sure || word.row.stripe < core.synced);
-        let data = core.layout.data_symbols();
+        let is_sure = core.out.carries_content();
+        let is_redundant = |word: &Codeword| {
+            core.place.code.is_some() && (is_sure || word.row.stripe < core.holdings.synced)
+        };
+        let data = core.place.layout.data_symbols();
         if core.has_failed() || !self.fetch.codewords.iter().all(is_redundant) {
             self.phase = Phase::Done(Mended::Never);
             return;
@@ -328,7 +328,7 @@ impl MendOp {
                 self.phase = Phase::Done(Mended::Never);
                 return;
             }
-            let late = on_drives(&core.layout, word, core.drives.silent());
+            let late = on_drives(&core.place.layout, word, core.drives.silent());
             let in_turn = untried.minus(late).iter().chain(untried.and(late).iter());
             let symbols: SymbolSet = in_turn.take(needed).collect();
             if !symbols.is_empty() {
@@ -339,26 +339,27 @@ impl MendOp {
             self.fetch.ask(core, now, &wishes, MANNER);
             return;
         }
-        let buf = core.acquire(self.span.part.extent.sectors);
+        let buf = core.out.acquire(self.span.part.extent.sectors);
         self.bufs.push(buf);
         for (lba, sector) in self.span.part.extent.iter().zip(0..) {
-            let (row, symbol) = core.layout.symbol(Cell { drive: self.span.drive, lba });
+            let (row, symbol) = core.place.layout.symbol(Cell { drive: self.span.drive, lba });
             let word = self.fetch.find(row).expect("it was begun");
             let from = decode(core, &self.fetch.codewords[word], symbol);
-            core.combine(Place { buf, sector }, from);
+            core.out.combine(Place { buf, sector }, from);
         }
         let sectors = self.span.part.extent.sectors.get() as u32;
         self.found = vec![Segment { place: Place { buf, sector: 0 }, sectors }];
-        if !core.carries_content() {
+        if !core.out.carries_content() {
             return self.write(core, now, Vec::new());
         }
         self.phase = Phase::Summing(Source::Others);
-        core.actions.push_back(Action::Digest { id: self.op, of: self.found.clone() });
+        core.out.push(Action::Digest { id: self.op, of: self.found.clone() });
     }
 
     /// Reads what is beside it and what its drive has, where that may say that something redundant is stale.
     fn look(&mut self, core: &mut Core, now: Instant) {
-        let is_asked = core.code.is_some() && core.carries_content() && !core.has_failed();
+        let is_asked =
+            core.place.code.is_some() && core.out.carries_content() && !core.has_failed();
         if !is_asked || !core.drives.silent().without(core.drives.lost()).is_empty() {
             return self.write(core, now, Vec::new());
         }
@@ -375,12 +376,12 @@ impl MendOp {
         self.fetch.ask(core, now, &wishes, MANNER);
         let Span { drive, part } = self.span;
         let sectors = part.extent.sectors.get() as u32;
-        let place = Place { buf: core.name_buf(), sector: 0 };
+        let place = Place { buf: core.out.name_buf(), sector: 0 };
         let what = Enqueue {
             purpose: Purpose::Recall(self.op),
             drive,
             command: Command::Read {
-                extent: core.area.on_drive(part.extent),
+                extent: core.place.area.on_drive(part.extent),
                 effort: Effort::Full,
             },
             segments: Segment { place, sectors }.into(),
@@ -398,7 +399,7 @@ impl MendOp {
     fn own(&self, core: &Core, word: &Codeword) -> Vec<Own> {
         let first = self.span.part.extent.lba;
         let own = |symbol| {
-            let Cell { lba, .. } = core.layout.cell(word.row, symbol);
+            let Cell { lba, .. } = core.place.layout.cell(word.row, symbol);
             let sector = (lba - first).get() as u32;
             let written = beside::place_at(&self.found, sector);
             let buf = self.before.as_ref().and_then(|before| before.buf);
@@ -420,7 +421,7 @@ impl MendOp {
             return self.write(core, now, Vec::new());
         }
         self.phase = Phase::Comparing(clues);
-        core.actions.push_back(Action::Check { op: self.op, sums });
+        core.out.push(Action::Check { op: self.op, sums });
     }
 
     /// Which of the sums were zero.
@@ -449,11 +450,11 @@ impl MendOp {
         core.counters.verify_beside += stale.len() as u64;
         let mut writes = vec![self.enqueue(core, now, drive, part.extent, self.found.clone())];
         if !stale.is_empty() {
-            let buf = core.acquire(Sectors::new(stale.len() as u64));
+            let buf = core.out.acquire(Sectors::new(stale.len() as u64));
             self.bufs.push(buf);
             for (Stale { cell, from }, sector) in stale.into_iter().zip(0..) {
                 let place = Place { buf, sector };
-                core.combine(place, from);
+                core.out.combine(place, from);
                 let extent = Extent::new(cell.lba, Sectors::new(1));
                 let segments = vec![Segment { place, sectors: 1 }];
                 writes.push(self.enqueue(core, now, cell.drive, extent, segments));

@@ -153,11 +153,11 @@ impl ReadOp {
         (self.cost, self.is_answered) = (Cost::default(), false);
         self.fetch.renew(op, request.0, Some(now));
         self.find_targets(core, extent);
-        if core.layout.spec().is_mirror() {
+        if core.place.layout.spec().is_mirror() {
             copies::choose(core, now, &mut self.fetch, policy);
         }
         let Target { word, symbol, .. } = self.targets[0];
-        let begin = core.layout.cell(self.fetch.codewords[word].row, symbol);
+        let begin = core.place.layout.cell(self.fetch.codewords[word].row, symbol);
         self.plan = plan(core, now, &self.fetch, begin, policy);
         self.sat_out = core.drives.overview().sat_out;
         self.lateness.renew(core, now, self.plan.late);
@@ -170,8 +170,8 @@ impl ReadOp {
         let Self { fetch, targets, .. } = self;
         targets.clear();
         targets.resize(extent.sectors.as_usize(), Target::default());
-        let mut sectors = core.sectors.take();
-        find_sectors(&core.layout, extent, &mut sectors);
+        let mut sectors = core.reads.sectors.take();
+        find_sectors(&core.place.layout, extent, &mut sectors);
         for &ArraySector { row, symbol, lba } in &sectors {
             if fetch.codewords.last().is_none_or(|word| word.row != row) {
                 let usable = usable(core, row);
@@ -187,12 +187,12 @@ impl ReadOp {
             }
             targets[(lba - extent.lba).as_usize()] = Target { word: idx, symbol, is_listed };
         }
-        core.sectors.give_back(sectors);
+        core.reads.sectors.give_back(sectors);
     }
 
     /// A sub-request has ended at `now`.
     pub(crate) fn handle_done(&mut self, core: &mut Core, now: Instant, ended: FetchEnded<'_>) {
-        self.fetch.handle_done(&core.layout, ended);
+        self.fetch.handle_done(&core.place.layout, ended);
         if *ended.outcome != Outcome::Gone {
             self.lateness.handle_done(core, now, &self.fetch, ended.drive);
         }
@@ -209,8 +209,8 @@ impl ReadOp {
     }
 
     fn first_ask(&mut self, core: &mut Core, now: Instant) {
-        let mut wishes = core.wishes.take();
-        let layout = &core.layout;
+        let mut wishes = core.reads.wishes.take();
+        let layout = &core.place.layout;
         let data = layout.data_symbols();
         let expansion = layout.spec().expansion();
         // Asked for only where something is computed instead of read.
@@ -252,7 +252,7 @@ impl ReadOp {
         let wish = |(word, symbols)| Wish { word, symbols };
         wishes.extend(self.fetch.codewords.iter().map(lacking).enumerate().map(wish));
         self.ask(core, now, &wishes, self.plan.effort, End::Tail);
-        core.wishes.give_back(wishes);
+        core.reads.wishes.give_back(wishes);
     }
 
     fn ask(
@@ -283,14 +283,14 @@ impl ReadOp {
             return false;
         }
         self.fetch.handle_lost(core);
-        if core.layout.spec().is_mirror() {
+        if core.place.layout.spec().is_mirror() {
             copies::renew(core, &mut self.fetch);
         }
-        let data = core.layout.data_symbols();
+        let data = core.place.layout.data_symbols();
         let retry = self.may_retry();
-        let rest = if core.layout.spec().is_mirror() { Rest::Fewest } else { Rest::Whole };
+        let rest = if core.place.layout.spec().is_mirror() { Rest::Fewest } else { Rest::Whole };
         let rule = Rule { data, plan: self.plan, retry, rest };
-        let layout = &core.layout;
+        let layout = &core.place.layout;
         // A drive that sits out since then is not counted on any more; the plan has weighed the others.
         let sat_out = core.drives.overview().sat_out.without(self.sat_out);
         let aside = self.plan.aside.or(sat_out);
@@ -378,7 +378,7 @@ impl ReadOp {
         let may_retry = self.may_retry();
         for word in &self.fetch.codewords {
             let missing = word.subject.minus(word.have);
-            let data = core.layout.data_symbols();
+            let data = core.place.layout.data_symbols();
             let decodes = |have: SymbolSet| have.len() >= data && word.wrong.is_empty();
             if missing.is_empty() || decodes(word.have) {
                 continue;
@@ -400,10 +400,10 @@ impl ReadOp {
     /// Lost drives that hold requested data, or a copy of it, and whose loss is not recorded yet. If the array crashed
     /// now and took them for good ones at its next start, a later read would give older data than this one.
     fn relies_on(&self, core: &Core) -> DriveSet {
-        if core.unrecorded.is_empty() {
+        if core.gate.unrecorded.is_empty() {
             return DriveSet::EMPTY;
         }
-        let layout = &core.layout;
+        let layout = &core.place.layout;
         let drives = |target: &Target| {
             let row = self.fetch.codewords[target.word].row;
             match layout.spec().is_mirror() {
@@ -411,7 +411,11 @@ impl ReadOp {
                 false => DriveSet::EMPTY.with(layout.cell(row, target.symbol).drive),
             }
         };
-        self.targets.iter().map(drives).fold(DriveSet::EMPTY, DriveSet::or).and(core.unrecorded)
+        self.targets
+            .iter()
+            .map(drives)
+            .fold(DriveSet::EMPTY, DriveSet::or)
+            .and(core.gate.unrecorded)
     }
 
     /// Says where the requested data lie; returns the sectors that could not be had. Sectors that were read stay
@@ -419,7 +423,7 @@ impl ReadOp {
     /// could not be had.
     fn deliver(&mut self, core: &mut Core) -> Lacking {
         let words = &self.fetch.codewords;
-        let is_mirror = core.layout.spec().is_mirror();
+        let is_mirror = core.place.layout.spec().is_mirror();
         // The symbol whose bytes are the requested ones: of a mirror any copy.
         let given = |core: &Core, target: &Target| {
             let word = &words[target.word];
@@ -428,8 +432,9 @@ impl ReadOp {
         };
         let has = |target: &&Target| given(core, target).is_some();
         let others = self.targets.len() - self.targets.iter().filter(has).count();
-        let is_carried = core.carries_content();
-        let scratch = (others > 0 && is_carried).then(|| core.acquire(Sectors::new(others as u64)));
+        let is_carried = core.out.carries_content();
+        let scratch =
+            (others > 0 && is_carried).then(|| core.out.acquire(Sectors::new(others as u64)));
         let mut free = scratch.map(|buf| Place { buf, sector: 0 });
         let mut lacking = Lacking::default();
         let mut decoded: BTreeSet<usize> = BTreeSet::new();
@@ -457,16 +462,16 @@ impl ReadOp {
                 }
                 let into = free;
                 free = into.map(|place| place.plus(1));
-                into.inspect(|&into| core.combine(into, from))
+                into.inspect(|&into| core.out.combine(into, from))
             };
             if let Some(place) = place {
                 append(&mut segments, place);
             }
         }
         if is_carried {
-            core.deliver(self.request, segments);
+            core.out.deliver(self.request, segments);
         }
-        scratch.into_iter().for_each(|buf| core.release(buf));
+        scratch.into_iter().for_each(|buf| core.out.release(buf));
         self.cost.decoded = decoded.len() as u32;
         lacking
     }
@@ -477,17 +482,17 @@ fn is_listed(core: &Core, word: &Codeword, symbol: usize) -> bool {
     if word.listed.is_empty() {
         return false;
     }
-    if !core.layout.spec().is_mirror() {
+    if !core.place.layout.spec().is_mirror() {
         return word.listed.contains(symbol);
     }
-    present(core, word.row, core.layout.symbols()).minus(word.listed).is_empty()
+    present(core, word.row, core.place.layout.symbols()).minus(word.listed).is_empty()
 }
 
 /// A client does not get a sector that is on the list.
 fn note_damaged(core: &mut Core, row: Row, symbol: usize) {
     core.counters.damaged_reads += 1;
-    let event = core.meta.note_damaged_read(core.layout.cell(row, symbol));
-    core.actions.extend(event.map(Action::Event));
+    let event = core.meta.note_damaged_read(core.place.layout.cell(row, symbol));
+    core.out.extend(event.map(Action::Event));
 }
 
 /// The symbols of a codeword that lie on these drives.

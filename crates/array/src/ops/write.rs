@@ -35,8 +35,7 @@ use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::log::contents::{Changed, Contents, Coverage, InPlace, Logged, Stored};
 use crate::meta::membership::Generation;
-use crate::names::OpId;
-use crate::names::SubId;
+use crate::names::{OpId, SubId};
 use crate::ops::fetch::computing::decode;
 use crate::ops::fetch::{ArraySector, Codeword, Fetch, Manner, Wish, find_sectors, writable};
 use crate::ops::read::on_drives;
@@ -134,7 +133,7 @@ impl WriteOp {
         let fetch = match &cause {
             Cause::Client(parts) => {
                 let mut fetch = Fetch::new(op, parts[0].request.0, Some(now));
-                for Change { row, value } in changes_of(&core.layout, parts) {
+                for Change { row, value } in changes_of(&core.place.layout, parts) {
                     let symbol = value.symbol;
                     if fetch.codewords.last().is_none_or(|word| word.row != row) {
                         let usable = writable(core, row);
@@ -153,7 +152,7 @@ impl WriteOp {
             }
             &Cause::Resync { first, end } => {
                 let mut fetch = Fetch::new(op, resync_origin(op), None);
-                let (rows, symbols) = (core.layout.rows(), core.layout.symbols());
+                let (rows, symbols) = (core.place.layout.rows(), core.place.layout.symbols());
                 let rows =
                     (first..end).flat_map(|stripe| (0..rows).map(move |row| Row { stripe, row }));
                 for row in rows {
@@ -216,14 +215,14 @@ impl WriteOp {
 
     /// Reads nothing from drives that hinder, if there is a way without them; returns whether that has changed anything.
     pub(crate) fn leave_hindering(&mut self, core: &mut Core, now: Instant) -> bool {
-        let late = self.fetch.pending_drives().and(core.hindering);
+        let late = self.fetch.pending_drives().and(core.log.hindering);
         let is_client = matches!(self.cause, Cause::Client(_));
         if self.phase != Phase::Reading || late.is_empty() || !is_client {
             return false;
         }
         let before: Vec<SymbolSet> = self.fetch.codewords.iter().map(|word| word.unknown).collect();
         for word in &mut self.fetch.codewords {
-            let left = on_drives(&core.layout, word, late).and(word.pending);
+            let left = on_drives(&core.place.layout, word, late).and(word.pending);
             word.unknown = word.unknown.or(left);
         }
         if self.ways(core, now).is_none() {
@@ -248,7 +247,7 @@ impl WriteOp {
             let ways = ways.or_else(|| self.ways_with_all(core, now));
             let ways = match ways {
                 None if self.may_give_up(core) => {
-                    if !core.live.is_over_for(self.op) {
+                    if !core.log.live.is_over_for(self.op) {
                         return Progress::NotYet;
                     }
                     self.give_up_unreadable(core);
@@ -285,9 +284,14 @@ impl WriteOp {
             let recorded = self.note_missed(core);
             let words = self.contents(core, now, &ways);
             self.phase = match self.cause {
-                Cause::Client(_) if core.is_journaled => {
+                Cause::Client(_) if core.log.is_journaled => {
                     let (op, since) = (self.op, self.began);
-                    core.to_journal.push_back(Contents { op, since, recorded, codewords: words });
+                    core.log.to_journal.push_back(Contents {
+                        op,
+                        since,
+                        recorded,
+                        codewords: words,
+                    });
                     Phase::Logging(Logged::NotYet)
                 }
                 Cause::Client(_) | Cause::Resync { .. } => {
@@ -302,7 +306,7 @@ impl WriteOp {
             Phase::Writing(pending) if pending.is_empty() => {
                 if std::mem::take(&mut self.is_announced) {
                     let (op, durability) = (self.op, self.durability());
-                    core.in_place.push_back(InPlace { op, durability });
+                    core.log.in_place.push_back(InPlace { op, durability });
                 }
                 self.is_safe(core)
             }
@@ -322,17 +326,17 @@ impl WriteOp {
     fn may_give_up(&self, core: &Core) -> bool {
         let is_whole = !core.has_failed() && core.drives.lost_data().is_empty();
         let is_resync = matches!(self.cause, Cause::Resync { .. });
-        is_resync && is_whole && !core.layout.spec().is_mirror()
+        is_resync && is_whole && !core.place.layout.spec().is_mirror()
     }
 
     /// Nothing else says what was there, and what is redundant counts it as zeroes from now on.
     fn give_up_unreadable(&mut self, core: &mut Core) {
-        let data = SymbolSet::first(core.layout.data_symbols());
+        let data = SymbolSet::first(core.place.layout.data_symbols());
         for word in &mut self.fetch.codewords {
             let given_up = data.and(word.damaged).minus(word.have).minus(word.listed);
             word.listed = word.listed.or(given_up);
             for symbol in given_up.iter() {
-                core.list_damaged(core.layout.cell(word.row, symbol));
+                core.list_damaged(core.place.layout.cell(word.row, symbol));
             }
         }
     }
@@ -345,7 +349,7 @@ impl WriteOp {
         if met.is_empty() {
             return true;
         }
-        let layout = &core.layout;
+        let layout = &core.place.layout;
         let is_mirror = layout.spec().is_mirror();
         let written = met.into_iter().flat_map(|word| {
             let redundant = word.usable.minus(SymbolSet::first(layout.data_symbols()));
@@ -357,7 +361,7 @@ impl WriteOp {
 
     /// How each codeword is written; `None` if one of them cannot be.
     fn ways(&self, core: &Core, now: Instant) -> Option<Vec<Way>> {
-        let lagging = match core.goes_round_lagging {
+        let lagging = match core.log.goes_round_lagging {
             true => core.drives.lagging(now, LAGS_FOR_WRITES),
             false => DriveSet::EMPTY,
         };
@@ -366,7 +370,7 @@ impl WriteOp {
 
     /// The same with the drives that it did without because they hinder; `None` if there are none.
     fn ways_with_all(&mut self, core: &Core, now: Instant) -> Option<Vec<Way>> {
-        if !core.is_journaled || core.has_failed() {
+        if !core.log.is_journaled || core.has_failed() {
             return None;
         }
         self.fetch.codewords.iter_mut().for_each(|word| word.unknown = SymbolSet::EMPTY);
@@ -374,15 +378,15 @@ impl WriteOp {
     }
 
     fn way(&self, core: &Core, word: &Codeword, lagging: DriveSet) -> Option<Way> {
-        let data = SymbolSet::first(core.layout.data_symbols());
+        let data = SymbolSet::first(core.place.layout.data_symbols());
         match self.cause {
             Cause::Client(_) => {
-                let avoided = core.drives.sat_out().or(core.hindering);
+                let avoided = core.drives.sat_out().or(core.log.hindering);
                 let [avoided, lagging] =
-                    [avoided, lagging].map(|drives| on_drives(&core.layout, word, drives));
+                    [avoided, lagging].map(|drives| on_drives(&core.place.layout, word, drives));
                 Choice { word, data, avoided, lagging }.cheapest()
             }
-            Cause::Resync { .. } if core.layout.spec().is_mirror() => copying(word),
+            Cause::Resync { .. } if core.place.layout.spec().is_mirror() => copying(word),
             Cause::Resync { .. } => {
                 let reads = data.minus(word.listed);
                 let way = Way { method: Method::Reconstruct, reads };
@@ -403,8 +407,9 @@ impl WriteOp {
             .filter(|word| self.way(core, word, DriveSet::EMPTY).is_none())
             .map(|word| word.row)
             .collect();
-        let is_hopeless =
-            |part: &Part| part.extent.iter().any(|lba| hopeless.contains(&core.layout.find(lba).0));
+        let is_hopeless = |part: &Part| {
+            part.extent.iter().any(|lba| hopeless.contains(&core.place.layout.find(lba).0))
+        };
         let (failed, left): (Vec<Part>, Vec<Part>) =
             parts.iter().partition(|part| is_hopeless(part));
         if left.is_empty() {
@@ -421,12 +426,12 @@ impl WriteOp {
     /// Computes redundancy: what is to be written, for every codeword in the order of its symbols.
     fn contents(&mut self, core: &mut Core, now: Instant, ways: &[Way]) -> Vec<Changed> {
         assert!(self.fetch.subs.is_empty(), "W1: something is still being read");
-        let is_mirror = core.layout.spec().is_mirror();
+        let is_mirror = core.place.layout.spec().is_mirror();
         let cells = match is_mirror {
             true => self.copies(core),
             false => self.data_and_redundancy(core, ways),
         };
-        let data = SymbolSet::first(core.layout.data_symbols());
+        let data = SymbolSet::first(core.place.layout.data_symbols());
         let words = self.fetch.codewords.iter().zip(&self.changes);
         let changed = |((word, changes), cells): ((&Codeword, &Vec<Value>), Vec<Stored>)| {
             let is_whole = data.minus(word.subject).is_empty();
@@ -446,7 +451,8 @@ impl WriteOp {
         if !core.meta.may_lack() {
             return Generation::NONE;
         }
-        let Core { layout, meta, .. } = core;
+        let Core { place, meta, .. } = core;
+        let layout = &place.layout;
         let all = SymbolSet::first(layout.symbols());
         let redundant = all.minus(SymbolSet::first(layout.data_symbols()));
         let mut recorded = Generation::NONE;
@@ -471,16 +477,16 @@ impl WriteOp {
     fn write(&mut self, core: &mut Core, now: Instant, mut cells: Vec<Stored>) -> Vec<SubId> {
         let durability = self.durability();
         if !core.drives.lost_data().is_empty() {
-            let stripe = |stored: &Stored| core.layout.symbol(stored.cell).0.stripe;
+            let stripe = |stored: &Stored| core.place.layout.symbol(stored.cell).0.stripe;
             cells.retain(|stored| core.holds(stored.cell.drive, stripe(stored)));
         }
         if let Cause::Resync { .. } = self.cause {
             // What the journal has not put in place yet it will, in its order (J3).
-            cells.retain(|stored| core.unplaced.find(stored.cell).is_none());
+            cells.retain(|stored| core.log.unplaced.find(stored.cell).is_none());
         }
         cells.sort_unstable_by_key(|stored| stored.cell);
         let mut pending = Vec::new();
-        for Run { drive, extent, segments } in join(&core.area, &cells) {
+        for Run { drive, extent, segments } in join(&core.place.area, &cells) {
             let command = Command::Write { extent, durability, zero_tail: ZeroTail::None };
             let sub = core.enqueue(
                 now,
@@ -511,7 +517,7 @@ impl WriteOp {
             };
             let others = word.usable.iter().filter(|&symbol| Some(symbol) != source);
             others
-                .map(|symbol| Stored { cell: core.layout.cell(word.row, symbol), place })
+                .map(|symbol| Stored { cell: core.place.layout.cell(word.row, symbol), place })
                 .collect()
         };
         let codewords = self.fetch.codewords.iter().zip(&self.changes).map(stored).collect();
@@ -540,8 +546,8 @@ impl WriteOp {
         let mut cells: Vec<(Cell, usize, usize)> = Vec::new();
         for (idx, (word, way)) in self.fetch.codewords.iter().zip(ways).enumerate() {
             if way.method != Method::Plain {
-                let symbols = word.usable.minus(SymbolSet::first(core.layout.data_symbols()));
-                let cell = |symbol| (core.layout.cell(word.row, symbol), idx, symbol);
+                let symbols = word.usable.minus(SymbolSet::first(core.place.layout.data_symbols()));
+                let cell = |symbol| (core.place.layout.cell(word.row, symbol), idx, symbol);
                 cells.extend(symbols.iter().map(cell));
             }
         }
@@ -557,7 +563,7 @@ impl WriteOp {
     }
 
     fn compute(&mut self, core: &mut Core, idx: usize, method: Method, into: &[Value]) {
-        let data = core.layout.data_symbols();
+        let data = core.place.layout.data_symbols();
         let changes = self.changes[idx].clone();
         let changed = |symbol: usize| {
             let found = changes.iter().find(|changed| changed.symbol == symbol);
@@ -569,7 +575,7 @@ impl WriteOp {
         };
         let word = &self.fetch.codewords[idx];
         for &Value { symbol, place } in into {
-            let code = core.code.as_ref().expect("redundant symbols have a code");
+            let code = core.place.code.as_ref().expect("redundant symbols have a code");
             let coefficient = |column| code.coefficient(symbol - data, column);
             let mut from: Vec<(u8, Place)> = Vec::new();
             match method {
@@ -595,7 +601,7 @@ impl WriteOp {
                     }
                 }
             }
-            core.combine(place, from);
+            core.out.combine(place, from);
         }
     }
 
@@ -612,7 +618,7 @@ impl WriteOp {
             .map(|(sector, symbol)| {
                 let place = Place { buf, sector };
                 let from = decode(core, &self.fetch.codewords[idx], symbol);
-                core.combine(place, from);
+                core.out.combine(place, from);
                 Value { symbol, place }
             })
             .collect()
@@ -620,7 +626,7 @@ impl WriteOp {
 
     /// A buffer that is kept until the write's end.
     fn acquire(&mut self, core: &mut Core, sectors: Sectors) -> BufId {
-        let buf = core.acquire(sectors);
+        let buf = core.out.acquire(sectors);
         self.scratch.push(buf);
         self.scratch_sectors += sectors;
         buf
@@ -633,7 +639,7 @@ impl WriteOp {
                 core.drives.lost_data().is_empty()
                     || parts.iter().all(|part| unsafe_sectors(core, part).is_empty())
             }
-            Cause::Resync { .. } if core.layout.spec().is_mirror() => !core.has_failed(),
+            Cause::Resync { .. } if core.place.layout.spec().is_mirror() => !core.has_failed(),
             Cause::Resync { .. } => core.drives.lost_data().is_empty(),
         }
     }
@@ -648,10 +654,10 @@ impl WriteOp {
 
     /// Drives that should have been written to, and whose loss is not recorded yet.
     fn relies_on(&self, core: &Core) -> DriveSet {
-        if core.unrecorded.is_empty() {
+        if core.gate.unrecorded.is_empty() {
             return DriveSet::EMPTY;
         }
-        let layout = &core.layout;
+        let layout = &core.place.layout;
         let redundant =
             SymbolSet::first(layout.symbols()).minus(SymbolSet::first(layout.data_symbols()));
         let written = |word: &Codeword| {
@@ -664,7 +670,7 @@ impl WriteOp {
             .iter()
             .flat_map(|word| written(word).collect::<Vec<_>>())
             .collect();
-        drives.and(core.unrecorded)
+        drives.and(core.gate.unrecorded)
     }
 
     fn origin(&self) -> u64 {
@@ -703,7 +709,7 @@ impl WriteOp {
             core.answer(DriveSet::EMPTY, Answer { request: part.request, outcome, cost });
         }
         self.clients = Clients::GivenUp(kept);
-        core.given_up += kept;
+        core.writes.given_up += kept;
         false
     }
 
@@ -712,17 +718,17 @@ impl WriteOp {
         assert!(!is_writing, "W2: operation {} still writes", self.op);
         self.fetch.close(core, now, false, None);
         for buf in self.scratch.drain(..) {
-            core.release(buf);
+            core.out.release(buf);
         }
         match self.clients {
             Clients::Wait => self.answer(core, end),
             Clients::GivenUp(kept) => {
-                assert!(kept <= core.given_up, "O3: {kept:?} of {:?}", core.given_up);
-                core.given_up = core.given_up - kept;
+                assert!(kept <= core.writes.given_up, "O3: {kept:?} of {:?}", core.writes.given_up);
+                core.writes.given_up = core.writes.given_up - kept;
             }
         }
         if let Cause::Client(parts) = &self.cause {
-            parts.iter().for_each(|part| core.release(BufId::Client(part.request)));
+            parts.iter().for_each(|part| core.out.release(BufId::Client(part.request)));
         }
     }
 
@@ -730,7 +736,7 @@ impl WriteOp {
     fn answer(&mut self, core: &mut Core, end: Progress) {
         let Cause::Client(parts) = &self.cause else { return };
         let relies_on = self.relies_on(core);
-        core.writes_ended += u64::from(self.phase != Phase::Reading);
+        core.writes.ended += u64::from(self.phase != Phase::Reading);
         for part in parts {
             let damaged = match (end, &self.phase) {
                 (Progress::Done | Progress::NotYet, _) => Vec::new(),
@@ -752,13 +758,13 @@ impl WriteOp {
 
 /// The data that does not change, that was not read, and that redundancy does not count as zeroes.
 fn computed(core: &Core, word: &Codeword) -> SymbolSet {
-    let data = SymbolSet::first(core.layout.data_symbols());
+    let data = SymbolSet::first(core.place.layout.data_symbols());
     data.minus(word.subject).minus(word.have).minus(word.listed)
 }
 
 /// A symbol's new value, as the sector that it is for.
 fn stored(core: &Core, row: Row, value: &Value) -> Stored {
-    Stored { cell: core.layout.cell(row, value.symbol), place: value.place }
+    Stored { cell: core.place.layout.cell(row, value.symbol), place: value.place }
 }
 
 /// The origin of a resync's commands: a number that no client's request has.
@@ -768,7 +774,7 @@ fn resync_origin(op: OpId) -> u64 {
 
 /// The sectors of a part that cannot be read back.
 fn unsafe_sectors(core: &Core, part: &Part) -> Vec<u32> {
-    let layout = &core.layout;
+    let layout = &core.place.layout;
     let on_lost = |row: Row, symbol: usize| !core.holds(layout.cell(row, symbol).drive, row.stripe);
     let redundant = layout.symbols() - layout.data_symbols();
     let is_unsafe = |lba: Lba| {

@@ -96,15 +96,7 @@ pub(crate) struct Costs {
     /// The sum of `P` over the drives that need not be asked.
     price_extra: f64,
     weight_extra: f64,
-    /// `f`.
-    fails: f64,
-    /// The share of sectors that fail at the worst drive.
-    failure_rate: f64,
-    /// How many sectors fail, on average, if the longest part of the read is read from each drive: of all, and of the worst.
-    failures: f64,
-    failures_worst: f64,
-    /// `R`, in seconds.
-    retry_time: f64,
+    failing: Failing,
     /// What drives with requested data take longer now and then, in seconds, all together.
     excess: f64,
     /// The root mean square of the waits at those that must be asked, over the mean wait of all.
@@ -113,6 +105,20 @@ pub(crate) struct Costs {
     unlike_any: f64,
     /// How likely one of the other drives answers before one of these: 1 where all are alike.
     helpful: f64,
+}
+
+/// How often sectors are not given at once, and what that takes.
+#[derive(Clone, Copy, Debug)]
+struct Failing {
+    /// `f`.
+    reads: f64,
+    /// The share of sectors that fail at the worst drive.
+    rate: f64,
+    /// How many sectors fail, on average, if the longest part of the read is read from each drive: of all, and of the worst.
+    sectors: f64,
+    sectors_worst: f64,
+    /// `R`, in seconds.
+    retry_time: f64,
 }
 
 /// Sums over drives.
@@ -235,11 +241,13 @@ impl Costs {
                 Arrivals::Independent => WEIGHT_EXTRA,
                 Arrivals::UponAnswers => WEIGHT,
             },
-            fails: 1.0 - own.good,
-            failure_rate: all.failure_rate_max,
-            failures: all.failure_rates * longest_part,
-            failures_worst: all.failure_rate_max * longest_part,
-            retry_time: all.retry_time / count,
+            failing: Failing {
+                reads: 1.0 - own.good,
+                rate: all.failure_rate_max,
+                sectors: all.failure_rates * longest_part,
+                sectors_worst: all.failure_rate_max * longest_part,
+                retry_time: all.retry_time / count,
+            },
             excess: own.excess,
             unlike_own: if asked > wanted || wanted == 0 { all.unlike() } else { own.unlike() }
                 / mean,
@@ -251,7 +259,7 @@ impl Costs {
     /// If no more is asked than must be.
     pub(crate) fn wanted(&self) -> f64 {
         let failed = if self.is_fast() { self.second() } else { self.at_once() };
-        self.time_own() + self.excess + self.fails * failed
+        self.time_own() + self.excess + self.failing.reads * failed
     }
 
     /// Whether the drives take long enough for a command that computing instead of reading can save time.
@@ -261,12 +269,13 @@ impl Costs {
 
     /// Whether hardly any sector fails, and no drive is slow now and then.
     pub(crate) fn is_healthy(&self) -> bool {
-        self.fails < HEALTHY_FAILS && self.excess < HEALTHY_EXCESS * self.pace * self.wanted as f64
+        self.failing.reads < HEALTHY_FAILS
+            && self.excess < HEALTHY_EXCESS * self.pace * self.wanted as f64
     }
 
     /// Whether few sectors fail.
     pub(crate) fn is_readable(&self) -> bool {
-        self.failure_rate < READABLE_FAILS
+        self.failing.rate < READABLE_FAILS
     }
 
     /// Commands of the whole group beyond those that must be made.
@@ -286,7 +295,7 @@ impl Costs {
     pub(crate) fn spares(&self, drive: &Share) -> bool {
         match drive.wanted {
             // It is asked only where a sector of another one fails, which is retried without it.
-            0 => self.fails * self.at_once() <= self.fails * own(drive),
+            0 => self.failing.reads * self.at_once() <= self.failing.reads * own(drive),
             _ => self.instead() + self.risk() < own(drive),
         }
     }
@@ -309,13 +318,13 @@ impl Costs {
         if !self.is_bare() {
             return 0.0;
         }
-        let others = WEIGHT * self.failures * self.delayed();
-        self.retry_time * (self.failures_worst + others)
+        let others = WEIGHT * self.failing.sectors * self.delayed();
+        self.failing.retry_time * (self.failing.sectors_worst + others)
     }
 
     /// Whether it costs less to read without retries at first, and to compute or read again what fails.
     pub(crate) fn is_fast(&self) -> bool {
-        self.fails <= 0.0 || self.second() <= self.bias() * self.at_once()
+        self.failing.reads <= 0.0 || self.second() <= self.bias() * self.at_once()
     }
 
     /// How long it takes on average until as many drives have answered as are needed, if all are asked.
@@ -355,7 +364,7 @@ impl Costs {
 
     /// Retries that the drive makes at once.
     fn at_once(&self) -> f64 {
-        self.retry_time * (1.0 + self.delayed())
+        self.failing.retry_time * (1.0 + self.delayed())
     }
 
     /// Requests that one command more at a drive delays.

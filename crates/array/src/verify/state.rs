@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use levelhead_block::Segment;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant};
 
+use super::promises::Promises;
 use super::records::{Records, Room};
 use crate::log::rules::Rule;
-use crate::names::OpId;
-use crate::names::SubId;
+use crate::names::{OpId, SubId};
 use crate::settings::verify::VerifySettings;
 use crate::shape::Cell;
 
@@ -18,6 +18,8 @@ pub(crate) struct Verify {
     /// How writes are read back, if they are.
     settings: Option<VerifySettings>,
     pub(crate) records: Records,
+    /// What reading back is worth.
+    pub(crate) promises: Promises,
     /// Drives that have a read of it in their queue or inside.
     pub(crate) reading: DriveSet,
     /// Reads that wait for the checksums of what they have brought, while their operations wait for them (VF3).
@@ -54,6 +56,7 @@ impl Verify {
         Self {
             settings,
             records: Records::new(drives, Room::of(bytes)),
+            promises: Promises::new(drives),
             reading: DriveSet::EMPTY,
             held: BTreeSet::new(),
             mending: None,

@@ -46,8 +46,7 @@ use crate::event::ArrayEvent;
 use crate::journal::Journal;
 use crate::log::rules::Rule;
 use crate::meta::wishes::RebuildWish;
-use crate::names::OpId;
-use crate::names::SubId;
+use crate::names::{OpId, SubId};
 use crate::ops::fill::{Haste, Span};
 use crate::ops::locks::Access;
 use crate::progress::{RebuildProgress, Resync};
@@ -92,25 +91,38 @@ pub(crate) struct Rebuild {
     next: u64,
     /// When the next step begins beside clients.
     next_at: Instant,
-    /// When the step under way should have begun, where a rate is to be kept.
-    slot: Instant,
+    rate: Rate,
     /// When the step under way is in haste.
     due_at: Instant,
     /// Whether steps that are under way are to be taken again, because a sector cannot be had and not be named either.
     is_back: bool,
     /// Whether they wait for their time although no clients are about.
     waits: bool,
-    /// Whether the step under way began at its time, where a rate is to be kept.
-    is_kept: bool,
-    mark: u64,
     /// Transactions below this one began when the drive did not count yet.
     before: u64,
-    marked_at: Instant,
-    marking: Option<Marking>,
+    mark: Mark,
     /// Whether the drive holds everything, durably, and the metadata is to say so.
     is_full: bool,
     /// When a client asked for something last.
     asked_last: Option<Instant>,
+}
+
+/// Whether the rate is kept that is asked for, if one is.
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    /// When the step under way should have begun.
+    slot: Instant,
+    /// Whether it began then.
+    is_kept: bool,
+}
+
+/// How far the metadata says that the drive is filled.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    at: u64,
+    /// When it has moved last.
+    since: Instant,
+    moving: Option<Marking>,
 }
 
 /// The mark is moving.
@@ -133,15 +145,12 @@ impl Rebuild {
             steps: VecDeque::new(),
             next: 0,
             next_at: Instant::ZERO,
-            slot: Instant::ZERO,
+            rate: Rate { slot: Instant::ZERO, is_kept: false },
             due_at: Instant::ZERO,
             is_back: false,
             waits: false,
-            is_kept: false,
-            mark: 0,
             before: 0,
-            marked_at: Instant::ZERO,
-            marking: None,
+            mark: Mark { at: 0, since: Instant::ZERO, moving: None },
             is_full: false,
             asked_last: None,
         }
@@ -167,7 +176,7 @@ impl Rebuild {
 
     /// A flush has ended.
     pub(crate) fn handle_flushed(&mut self, sub: SubId) {
-        if let Some(marking) = &mut self.marking {
+        if let Some(marking) = &mut self.mark.moving {
             marking.flush.take_if(|flush| *flush == sub);
         }
     }
@@ -185,7 +194,7 @@ impl Rebuild {
 
     fn forget(&mut self) {
         self.is_full = false;
-        (self.drive, self.marking) = (None, None);
+        (self.drive, self.mark.moving) = (None, None);
         assert!(self.steps.is_empty(), "RB1: steps are under way");
     }
 }
@@ -195,16 +204,16 @@ impl Array {
     pub fn rebuild(&self) -> Option<RebuildProgress> {
         let drive = self.own.rebuild.drive.or_else(|| self.core.drives.filling().iter().next())?;
         let is_now = self.own.rebuild.drive == Some(drive);
-        let front = self.core.valid[drive.as_usize()];
-        let mark = if is_now { self.own.rebuild.mark } else { front };
+        let front = self.core.holdings.valid[drive.as_usize()];
+        let mark = if is_now { self.own.rebuild.mark.at } else { front };
         Some(self.progress(drive, mark))
     }
 
     fn progress(&self, drive: DriveIdx, mark: u64) -> RebuildProgress {
-        let front = self.core.valid[drive.as_usize()];
+        let front = self.core.holdings.valid[drive.as_usize()];
         let regions = self.core.meta.regions_left(drive, front);
         let is_copied = self.own.rebuild.copied.contains(drive);
-        let stripes = self.core.layout.stripes();
+        let stripes = self.core.place.layout.stripes();
         RebuildProgress { drive, front, mark, stripes, regions, is_copied }
     }
 
@@ -256,9 +265,9 @@ impl Array {
     pub(crate) fn rebuild_at(&self, now: Instant) -> Option<Instant> {
         let rebuild = &self.own.rebuild;
         let drive = rebuild.drive?;
-        let is_behind = self.core.valid[drive.as_usize()] > rebuild.mark;
-        let mark_at = rebuild.marked_at + rebuild.budget.mark;
-        let may_mark = is_behind && rebuild.marking.is_none() && self.end.stop == Stop::No;
+        let is_behind = self.core.holdings.valid[drive.as_usize()] > rebuild.mark.at;
+        let mark_at = rebuild.mark.since + rebuild.budget.mark;
+        let may_mark = is_behind && rebuild.mark.moving.is_none() && self.end.stop == Stop::No;
         let mark_at = may_mark.then_some(mark_at);
         let wants = self.wants_step() && rebuild.steps.is_empty();
         let about = rebuild.asked_last.map(|last| last + ABOUT).filter(|&at| at > now);
@@ -276,12 +285,12 @@ impl Array {
         let is_ending = self.end.stop != Stop::No || self.end.give_up_at.is_some();
         let rebuild = &self.own.rebuild;
         rebuild.drive.is_some_and(|drive| self.core.meta.is_named(drive))
-            && self.core.may_write
+            && self.core.gate.may_write
             && is_ready
             && !is_ending
             && !rebuild.wish.is_paused
             && !self.core.has_failed()
-            && rebuild.next < self.core.layout.stripes()
+            && rebuild.next < self.core.place.layout.stripes()
     }
 
     /// Moves the rebuild on.
@@ -329,7 +338,7 @@ impl Array {
                 if !self.own.rebuild.steps.is_empty() {
                     return Moved::No;
                 }
-                let (front, mark) = (self.own.rebuild.next, self.own.rebuild.mark);
+                let (front, mark) = (self.own.rebuild.next, self.own.rebuild.mark.at);
                 self.own.rebuild.forget();
                 let progress = RebuildProgress { front, ..self.progress(drive, mark) };
                 self.tell(ArrayEvent::RebuildStopped(progress));
@@ -338,10 +347,10 @@ impl Array {
             None => {
                 let is_named = |drive: &DriveIdx| !self.is_copied(*drive);
                 let Some(drive) = filling.iter().find(is_named) else { return Moved::No };
-                let front = self.core.valid[drive.as_usize()];
+                let front = self.core.holdings.valid[drive.as_usize()];
                 let rebuild = &mut self.own.rebuild;
-                (rebuild.drive, rebuild.next, rebuild.mark) = (Some(drive), front, front);
-                (rebuild.next_at, rebuild.marked_at) = (now, now);
+                (rebuild.drive, rebuild.next, rebuild.mark.at) = (Some(drive), front, front);
+                (rebuild.next_at, rebuild.mark.since) = (now, now);
                 let progress = self.rebuild().expect("a drive is filled");
                 self.tell(ArrayEvent::RebuildBegun(progress));
                 Moved::Yes
@@ -359,7 +368,7 @@ impl Array {
             return Moved::No;
         }
         let drive = self.own.rebuild.drive.expect("it wants a step");
-        let stripes = self.core.layout.stripes();
+        let stripes = self.core.place.layout.stripes();
         let Span { first, end, .. } = self.next_span(drive);
         if first == stripes {
             self.own.rebuild.next = stripes;
@@ -369,15 +378,15 @@ impl Array {
         let period = self.step_time();
         let rebuild = &mut self.own.rebuild;
         (rebuild.next_at, rebuild.due_at) = (now, now + WAIT_MAX);
-        (rebuild.is_kept, rebuild.waits) = (false, false);
+        (rebuild.rate.is_kept, rebuild.waits) = (false, false);
         if let Some(period) = period.filter(|_| are_about) {
             // What is late is made up for, but not all of a time in which nothing could be done.
-            let earliest = rebuild.slot + period;
+            let earliest = rebuild.rate.slot + period;
             let is_late = earliest + period <= now;
-            rebuild.slot = if is_late { now } else { earliest.min(now) };
-            rebuild.is_kept = true;
-            rebuild.next_at = rebuild.slot + period;
-            rebuild.due_at = rebuild.slot + Nanos::new(period.get() / 2).min(WAIT_MAX);
+            rebuild.rate.slot = if is_late { now } else { earliest.min(now) };
+            rebuild.rate.is_kept = true;
+            rebuild.next_at = rebuild.rate.slot + period;
+            rebuild.due_at = rebuild.rate.slot + Nanos::new(period.get() / 2).min(WAIT_MAX);
         }
         let op = self.claim_fill(Span { drive, first, end });
         self.own.rebuild.steps.push_back(op);
@@ -386,16 +395,17 @@ impl Array {
 
     /// Whether a drive has nothing but a ring of the journal, which begins empty.
     pub(crate) fn has_nothing_to_fill(&self, drive: DriveIdx) -> bool {
-        self.core.layout.spec().journal_drives().contains(drive)
+        self.core.place.layout.spec().journal_drives().contains(drive)
     }
 
     /// What the next step is of; of nothing at the end if a drive holds all that is left.
     fn next_span(&self, drive: DriveIdx) -> Span {
-        let (next, stripes) = (self.own.rebuild.next, self.core.layout.stripes());
+        let (next, stripes) = (self.own.rebuild.next, self.core.place.layout.stripes());
         if self.has_nothing_to_fill(drive) {
             return Span { drive, first: stripes, end: stripes };
         }
-        let (meta, most) = (&self.core.meta, self.own.rebuild.budget.stripes(&self.core.layout));
+        let (meta, most) =
+            (&self.core.meta, self.own.rebuild.budget.stripes(&self.core.place.layout));
         if !meta.is_back(drive) {
             return Span { drive, first: next, end: stripes.min(next + most) };
         }
@@ -407,7 +417,7 @@ impl Array {
     /// How many steps may be under way, as far as memory goes.
     fn steps_max(&self) -> usize {
         let step = self.own.rebuild.budget.step.get();
-        let all = step * self.core.layout.spec().width() as u64;
+        let all = step * self.core.place.layout.spec().width() as u64;
         let sectors = |&op: &OpId| match self.work.ops.get(op) {
             Some(Op::Fill(fill)) if !fill.is_reading() => step,
             Some(_) | None => all,
@@ -456,13 +466,13 @@ impl Array {
             if self.own.rebuild.is_back {
                 (self.own.rebuild.next_at, self.own.rebuild.waits) = (now + RETRY, true);
             } else if is_filling && !self.core.has_failed() {
-                let valid = &mut self.core.valid[span.drive.as_usize()];
+                let valid = &mut self.core.holdings.valid[span.drive.as_usize()];
                 assert!(*valid <= span.first, "RB1: {valid} and {span:?}");
                 *valid = span.end;
                 let kept = self.own.rebuild.next_at;
                 let after = now + PAUSE;
                 self.own.rebuild.next_at =
-                    if self.own.rebuild.is_kept { kept.min(after) } else { after };
+                    if self.own.rebuild.rate.is_kept { kept.min(after) } else { after };
             }
             self.work.ops.remove(op);
             if self.keeps(Rule::FillLock) {
@@ -473,15 +483,15 @@ impl Array {
         if self.own.rebuild.is_back && self.own.rebuild.steps.is_empty() {
             let drive = self.own.rebuild.drive.expect("its steps have just ended");
             (self.own.rebuild.next, self.own.rebuild.is_back) =
-                (self.core.valid[drive.as_usize()], false);
+                (self.core.holdings.valid[drive.as_usize()], false);
         }
-        let stripes = self.core.layout.stripes();
+        let stripes = self.core.place.layout.stripes();
         let is_through = self.own.rebuild.steps.is_empty() && self.own.rebuild.next == stripes;
         if let Some(drive) = self.own.rebuild.drive.filter(|_| is_through)
             && (self.core.meta.is_back(drive) || self.has_nothing_to_fill(drive))
-            && self.core.valid[drive.as_usize()] < stripes
+            && self.core.holdings.valid[drive.as_usize()] < stripes
         {
-            self.core.valid[drive.as_usize()] = stripes;
+            self.core.holdings.valid[drive.as_usize()] = stripes;
             moved = Moved::Yes;
         }
         moved
@@ -491,7 +501,7 @@ impl Array {
     fn move_mark(&mut self, now: Instant) -> Moved {
         let Some(drive) = self.own.rebuild.drive else { return Moved::No };
         let is_filled = self.core.drives.filling().contains(drive);
-        if !is_filled || self.core.has_failed() || !self.core.may_write {
+        if !is_filled || self.core.has_failed() || !self.core.gate.may_write {
             return Moved::No;
         }
         if self.own.rebuild.is_full {
@@ -501,7 +511,7 @@ impl Array {
             self.end_rebuild(now, drive);
             return Moved::Yes;
         }
-        match self.own.rebuild.marking {
+        match self.own.rebuild.mark.moving {
             Some(marking) => self.note_marked(now, drive, marking),
             None => {
                 self.begin_mark(now, drive);
@@ -516,12 +526,12 @@ impl Array {
         let core = &mut self.core;
         let is_over = |known: &mut Journal| known.says_over(core, now, committed + 1);
         let is_over = self.journal.as_mut().is_none_or(is_over) || !self.keeps(Rule::FillOver);
-        let is_last = to == self.core.layout.stripes();
+        let is_last = to == self.core.place.layout.stripes();
         if flush.is_some() || !is_over || !self.core.meta.is_settled() {
             return Moved::No;
         }
-        if is_last && !self.core.nearly_present.contains(drive) {
-            self.core.nearly_present = self.core.nearly_present.with(drive);
+        if is_last && !self.core.holdings.nearly_present.contains(drive) {
+            self.core.holdings.nearly_present = self.core.holdings.nearly_present.with(drive);
             self.own.rebuild.before = self.journal.as_ref().map_or(0, Journal::next);
             if let Some(journal) = &mut self.journal {
                 journal.note_counted(now);
@@ -531,8 +541,8 @@ impl Array {
         if is_last && !self.may_count(now) {
             return Moved::No;
         }
-        (self.own.rebuild.marking, self.own.rebuild.marked_at) = (None, now);
-        self.own.rebuild.mark = to;
+        (self.own.rebuild.mark.moving, self.own.rebuild.mark.since) = (None, now);
+        self.own.rebuild.mark.at = to;
         match &mut self.store {
             None if is_last => self.end_rebuild(now, drive),
             None => {}
@@ -557,27 +567,27 @@ impl Array {
 
     /// Begins to move the mark to the front, if it is time for that.
     fn begin_mark(&mut self, now: Instant, drive: DriveIdx) {
-        let stripes = self.core.layout.stripes();
-        let front = self.core.valid[drive.as_usize()];
-        let width = self.core.layout.spec().chunk().get() * SECTOR_SIZE as u64;
-        let ahead = (front - self.own.rebuild.mark) * width;
-        let is_late = front > self.own.rebuild.mark
-            && self.own.rebuild.marked_at + self.own.rebuild.budget.mark <= now;
+        let stripes = self.core.place.layout.stripes();
+        let front = self.core.holdings.valid[drive.as_usize()];
+        let width = self.core.place.layout.spec().chunk().get() * SECTOR_SIZE as u64;
+        let ahead = (front - self.own.rebuild.mark.at) * width;
+        let is_late = front > self.own.rebuild.mark.at
+            && self.own.rebuild.mark.since + self.own.rebuild.budget.mark <= now;
         // Of a drive that is back little is copied on the way.
         let is_much = ahead >= MARK_BYTES && !self.core.meta.is_back(drive);
         if self.end.stop == Stop::No && (front == stripes || is_late || is_much) {
             let flush = self.keeps(Rule::FillFlush).then(|| flush(&mut self.core, now, drive));
             let committed = self.journal.as_ref().map_or(0, |journal| journal.next() - 1);
-            self.own.rebuild.marking = Some(Marking { to: front, flush, committed });
+            self.own.rebuild.mark.moving = Some(Marking { to: front, flush, committed });
         }
     }
 
     /// The drive holds everything, and counts from now on: a committed generation says so.
     fn end_rebuild(&mut self, now: Instant, drive: DriveIdx) {
         self.core.drives.end_filling(now, drive);
-        self.core.valid[drive.as_usize()] = u64::MAX;
+        self.core.holdings.valid[drive.as_usize()] = u64::MAX;
         let only = DriveSet::EMPTY.with(drive);
-        self.core.nearly_present = self.core.nearly_present.without(only);
+        self.core.holdings.nearly_present = self.core.holdings.nearly_present.without(only);
         self.core.meta.set_present(drive);
         if let Some(journal) = &mut self.journal {
             journal.note_counted(now);

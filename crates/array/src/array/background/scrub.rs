@@ -60,8 +60,6 @@ pub(crate) struct Scrub {
     found: ScrubFound,
     /// The same for each drive.
     found_on: Vec<DriveFound>,
-    /// Sectors of each drive that held something else, since the array was started.
-    wrong: Vec<u64>,
     suspects: BTreeSet<Row>,
     scan: Option<OpId>,
     mend: Option<OpId>,
@@ -76,6 +74,15 @@ pub(crate) struct Scrub {
     told: [u64; 2],
     /// When it was recorded last how far it is.
     marked: Instant,
+    against: HeldAgainst,
+}
+
+/// What is held against each drive since the array was started.
+#[derive(Clone, Debug)]
+struct HeldAgainst {
+    /// Sectors that held something else.
+    wrong: Vec<u64>,
+    /// What it did not give.
     errors: Vec<ReadErrors>,
 }
 
@@ -101,7 +108,6 @@ impl Scrub {
             blame: Blame::Drives,
             found,
             found_on: (0..drives).map(DriveIdx::from_usize).map(DriveFound::nothing).collect(),
-            wrong: vec![0; drives],
             suspects: BTreeSet::new(),
             scan: None,
             mend: None,
@@ -111,7 +117,10 @@ impl Scrub {
             has_found: false,
             told: [0; 2],
             marked: Instant::ZERO,
-            errors: vec![ReadErrors::default(); drives],
+            against: HeldAgainst {
+                wrong: vec![0; drives],
+                errors: vec![ReadErrors::default(); drives],
+            },
         }
     }
 
@@ -136,7 +145,7 @@ impl Array {
     /// Everything is to be read and compared; goes on where one was stopped. Returns whether there is anything to
     /// do: nothing is where nothing is redundant.
     pub fn handle_scrub_start(&mut self, now: Instant, blame: Blame) -> bool {
-        if self.core.code.is_none() || self.core.has_failed() {
+        if self.core.place.code.is_none() || self.core.has_failed() {
             return false;
         }
         if self.own.scrub.state != ScrubState::Running {
@@ -187,7 +196,7 @@ impl Array {
     pub fn scrub(&self) -> ScrubProgress {
         let Scrub { state, to, found, told, .. } = self.own.scrub;
         let unreported = told.into_iter().map(|told| told.saturating_sub(TOLD_MAX)).sum();
-        ScrubProgress { state, to, stripes: self.core.layout.stripes(), found, unreported }
+        ScrubProgress { state, to, stripes: self.core.place.layout.stripes(), found, unreported }
     }
 
     /// The drives on which something was found since the scrub began, or since the array was started if that was later.
@@ -199,11 +208,11 @@ impl Array {
     /// Sectors of the drive in this slot that were found to hold something else than was written, since the array was started
     /// or the drive has had the slot.
     pub fn wrong_sectors(&self, drive: DriveIdx) -> u64 {
-        self.own.scrub.wrong.get(drive.as_usize()).copied().unwrap_or(0)
+        self.own.scrub.against.wrong.get(drive.as_usize()).copied().unwrap_or(0)
     }
 
     pub(crate) fn note_wrong(&mut self, drive: DriveIdx, sectors: Sectors) {
-        if let Some(wrong) = self.own.scrub.wrong.get_mut(drive.as_usize()) {
+        if let Some(wrong) = self.own.scrub.against.wrong.get_mut(drive.as_usize()) {
             *wrong += sectors.get();
         }
     }
@@ -230,7 +239,7 @@ impl Array {
     fn may_work(&self) -> bool {
         let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
         let is_ending = self.end.stop != Stop::No || self.end.give_up_at.is_some();
-        is_ready && !is_ending && !self.core.has_failed() && self.core.code.is_some()
+        is_ready && !is_ending && !self.core.has_failed() && self.core.place.code.is_some()
     }
 
     fn wants_scan(&self) -> bool {
@@ -238,7 +247,7 @@ impl Array {
         scrub.state == ScrubState::Running
             && scrub.scan.is_none()
             && scrub.suspects.len() < SUSPECTS_PAUSE
-            && scrub.to < self.core.synced
+            && scrub.to < self.core.holdings.synced
             && self.core.drives.silent().without(self.core.drives.lost()).is_empty()
             && self.may_work()
     }
@@ -258,7 +267,7 @@ impl Array {
             self.tell_runs();
         }
         let is_over = self.own.scrub.state == ScrubState::Running
-            && self.own.scrub.to >= self.core.synced
+            && self.own.scrub.to >= self.core.holdings.synced
             && self.own.scrub.scan.is_none()
             && self.own.scrub.mend.is_none()
             && self.own.scrub.suspects.is_empty()
@@ -285,7 +294,11 @@ impl Array {
         self.own.pacer.note_begin();
         self.note_scan();
         let first = self.own.scrub.to;
-        let end = self.core.synced.min(first + self.own.pacer.budget().stripes(&self.core.layout));
+        let end = self
+            .core
+            .holdings
+            .synced
+            .min(first + self.own.pacer.budget().stripes(&self.core.place.layout));
         self.own.scrub.scan = self.claim(now, Start::Check(Scope::Scan { first, end }));
         Moved::Yes
     }
@@ -312,9 +325,9 @@ impl Array {
         }
         let core = &self.core;
         let is_placed = |row: &&Row| {
-            let mut cells =
-                (0..core.layout.symbols()).map(|symbol| core.layout.cell(**row, symbol));
-            core.unplaced.is_empty() || cells.all(|cell| core.unplaced.find(cell).is_none())
+            let mut cells = (0..core.place.layout.symbols())
+                .map(|symbol| core.place.layout.cell(**row, symbol));
+            core.log.unplaced.is_empty() || cells.all(|cell| core.log.unplaced.find(cell).is_none())
         };
         let next = self.own.scrub.suspects.iter().take(LOOKS_MAX).find(is_placed).copied();
         let Some(row) = next else { return Moved::No };
@@ -327,8 +340,9 @@ impl Array {
     /// Whether nothing of a row waits for its place: a client may have written it since it was chosen.
     pub(crate) fn is_in_place(&self, row: Row) -> bool {
         let core = &self.core;
-        let mut cells = (0..core.layout.symbols()).map(|symbol| core.layout.cell(row, symbol));
-        core.unplaced.is_empty() || cells.all(|cell| core.unplaced.find(cell).is_none())
+        let mut cells =
+            (0..core.place.layout.symbols()).map(|symbol| core.place.layout.cell(row, symbol));
+        core.log.unplaced.is_empty() || cells.all(|cell| core.log.unplaced.find(cell).is_none())
     }
 
     /// It is tried again later.
@@ -346,7 +360,7 @@ impl Array {
 
     /// A scan counts what it has gone through as seen: none of what it finds is forgotten, however much that is.
     fn suspect_for_good(&mut self, row: Row) {
-        if row.stripe < self.core.synced {
+        if row.stripe < self.core.holdings.synced {
             self.own.scrub.suspects.insert(row);
         }
     }
@@ -356,7 +370,7 @@ impl Array {
         let Outcome::Done { damaged, .. } = outcome else { return None };
         let Command::Read { extent, effort: Effort::Full } = sub.command else { return None };
         // In a study, which looks at what reads cost, nothing begins by itself.
-        let is_minded = self.own.pacer.is_automatic() && self.core.code.is_some();
+        let is_minded = self.own.pacer.is_automatic() && self.core.place.code.is_some();
         if damaged.is_empty() || !is_minded || self.own.scrub.mend == Some(op) {
             return None;
         }
@@ -371,7 +385,7 @@ impl Array {
         if cells.is_empty() {
             return None;
         }
-        let row = |cell: &Cell| self.core.layout.symbol(*cell).0;
+        let row = |cell: &Cell| self.core.place.layout.symbol(*cell).0;
         // A scan names its rows when it ends.
         let is_scan = self.own.scrub.scan == Some(op);
         let rows = if is_scan { Vec::new() } else { cells.iter().map(row).collect() };
@@ -405,25 +419,25 @@ impl Array {
 
     /// A new drive has the place: what the one before it did not give, or had wrong, is not held against it.
     pub(crate) fn forget_errors(&mut self, drive: DriveIdx) {
-        if let Some(wrong) = self.own.scrub.wrong.get_mut(drive.as_usize()) {
+        if let Some(wrong) = self.own.scrub.against.wrong.get_mut(drive.as_usize()) {
             *wrong = 0;
         }
         if let Some(found) = self.own.scrub.found_on.get_mut(drive.as_usize()) {
             *found = DriveFound::nothing(drive);
         }
         // Of one that has nothing but the journal none are counted.
-        if let Some(errors) = self.own.scrub.errors.get_mut(drive.as_usize()) {
+        if let Some(errors) = self.own.scrub.against.errors.get_mut(drive.as_usize()) {
             *errors = ReadErrors::default();
         }
     }
 
     /// Does without a drive that gives too little, if the layout survives that.
     pub(crate) fn note_read_error(&mut self, now: Instant, drive: DriveIdx) {
-        let errors = &mut self.own.scrub.errors[drive.as_usize()];
+        let errors = &mut self.own.scrub.against.errors[drive.as_usize()];
         if self.core.drives.lost().contains(drive) || !errors.note(now) {
             return;
         }
-        let is_redundant = self.core.is_redundant(self.core.layout.stripes());
+        let is_redundant = self.core.is_redundant(self.core.place.layout.stripes());
         let may_lose = is_redundant && self.core.drives.can_spare(DriveSet::EMPTY.with(drive));
         let count = errors.count();
         if may_lose || errors.tell_once() {
@@ -460,10 +474,10 @@ impl Array {
                 if is_unlocated {
                     self.own.scrub.found.unlocated += 1;
                     self.core.counters.unlocated_codewords += 1;
-                    let Cell { lba, .. } = self.core.layout.cell(row, 0);
+                    let Cell { lba, .. } = self.core.place.layout.cell(row, 0);
                     let first = lba.get();
                     let stripe = row.stripe;
-                    let sectors = self.core.layout.spec().expansion() as u64;
+                    let sectors = self.core.place.layout.spec().expansion() as u64;
                     self.note_found(
                         now,
                         ArrayEvent::Unlocated { stripe, first_sector: first, sectors },

@@ -14,8 +14,7 @@ use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::journal::Journal;
 use crate::log::rules::Rule;
-use crate::names::OpId;
-use crate::names::SubId;
+use crate::names::{OpId, SubId};
 use crate::settings::verify::{Promise, Reach, VerifyMode};
 use crate::shape::Cell;
 use crate::timers::first_of;
@@ -118,20 +117,20 @@ impl Core {
         };
         match begun.keeps {
             Keeps::Bytes => {
-                let buf = self.acquire(extent.sectors);
+                let buf = self.out.acquire(extent.sectors);
                 let mut into = Place { buf, sector: 0 };
                 for &Segment { place, sectors } in what.segments {
-                    if self.carries_content() {
+                    if self.out.carries_content() {
                         let combine = Combine { into, sectors, from: vec![(1, place)] };
-                        self.actions.push_back(Action::Combine(combine));
+                        self.out.push(Action::Combine(combine));
                     }
                     into = into.plus(sectors);
                 }
                 self.verify.records.set_bytes(begun.write, buf);
             }
-            Keeps::Sums if self.carries_content() => {
+            Keeps::Sums if self.out.carries_content() => {
                 let of = what.segments.to_vec();
-                self.actions.push_back(Action::Digest { id: RECORD | begun.write, of });
+                self.out.push(Action::Digest { id: RECORD | begun.write, of });
             }
             Keeps::Sums => {}
         }
@@ -146,7 +145,7 @@ impl Core {
     pub(crate) fn release_checked(&mut self) {
         self.counters.verify_mended = self.verify.records.tally().mended;
         for buf in self.verify.records.take_freed() {
-            self.release(buf);
+            self.out.release(buf);
         }
     }
 }
@@ -157,12 +156,12 @@ const RECORD: u64 = 1 << 63;
 impl Array {
     /// What a read from the medium of a drive is worth from now on, by what the runtime knows.
     pub fn handle_promise(&mut self, drive: DriveIdx, promise: Promise) {
-        self.core.promises.say(drive, promise);
+        self.core.verify.promises.say(drive, promise);
     }
 
     /// What lies between the array and a drive. Until it is told, nothing does.
     pub fn handle_reach(&mut self, drive: DriveIdx, reach: Reach) {
-        self.core.promises.note_reach(drive, reach);
+        self.core.verify.promises.note_reach(drive, reach);
     }
 
     /// A revolution of a drive takes this long, if that is known. What it has just written comes round again then, so that it is asked for a little
@@ -194,7 +193,7 @@ impl Array {
     pub(crate) fn to_be_summed(&self, state: &Sub, outcome: &Outcome) -> Option<Extent> {
         let records = &self.core.verify.records;
         let is_free = records.is_empty() || !self.core.verify.keeps(Rule::FromRecord);
-        if is_free || state.is_orphan() || !self.core.carries_content() {
+        if is_free || state.is_orphan() || !self.core.out.carries_content() {
             return None;
         }
         let is_read = matches!((state.purpose, outcome), (Purpose::Op(_), Outcome::Done { .. }));
@@ -208,7 +207,7 @@ impl Array {
         let buf = read.state.read_buf().expect("a read fills one");
         let sectors = extent.sectors.get() as u32;
         let of = vec![Segment { place: Place { buf, sector: 0 }, sectors }];
-        self.core.actions.push_back(Action::Digest { id, of });
+        self.core.out.push(Action::Digest { id, of });
         if matches!(read.state.purpose, Purpose::Op(op) if self.work.ops.contains(op)) {
             self.core.verify.held.insert(read.sub);
         }
@@ -232,7 +231,7 @@ impl Array {
         }
         if !self.core.verify.held.remove(&sub) {
             // Its operation has ended, or goes on without it.
-            return state.read_buf().into_iter().for_each(|buf| self.core.release(buf));
+            return state.read_buf().into_iter().for_each(|buf| self.core.out.release(buf));
         }
         let damaged = damaged.iter().chain(wrong).collect();
         let outcome = Outcome::Done { unknown: unknown.clone(), damaged };
@@ -269,7 +268,7 @@ impl Array {
 
     /// VF6, but for the wait.
     fn could_check(&self, drive: DriveIdx) -> bool {
-        let fellows = self.core.layout.spec().fellows(drive);
+        let fellows = self.core.place.layout.spec().fellows(drive);
         // A drive that is silent may give what it was asked for at any time, or never.
         let reading = self.core.verify.reading.without(self.core.drives.silent());
         let is_alone = reading.and(fellows).is_empty();
@@ -365,8 +364,8 @@ impl Array {
 
     fn read_back(&mut self, now: Instant, drive: DriveIdx, end: End) {
         let core = &mut self.core;
-        let from = core.area.count_at(core.arm(drive));
-        let area = &core.area;
+        let from = core.place.area.count_at(core.arm(drive));
+        let area = &core.place.area;
         let joins = |lba| area.are_neighbours(lba, lba);
         let parts = core.verify.records.next(drive, from, READ_MAX, joins);
         let (first, last) = (parts.first(), parts.last());
@@ -374,7 +373,7 @@ impl Array {
             unreachable!("VF6: drive {drive} has something to be read")
         };
         let extent = Extent::new(first.extent.lba, last.extent.end() - first.extent.lba);
-        let place = Place { buf: core.name_buf(), sector: 0 };
+        let place = Place { buf: core.out.name_buf(), sector: 0 };
         let sectors = extent.sectors.get() as u32;
         let origin = core.own_origin();
         core.verify.reading = core.verify.reading.with(drive);
@@ -407,7 +406,7 @@ impl Array {
         let Brought { buf, outcome } = brought;
         let read = self.take_read(now, drive, sub);
         let (Some(read), Some(buf)) = (read, buf) else {
-            return buf.into_iter().for_each(|buf| self.core.release(buf));
+            return buf.into_iter().for_each(|buf| self.core.out.release(buf));
         };
         let parts: Vec<Part> = {
             let records = &self.core.verify.records;
@@ -417,7 +416,7 @@ impl Array {
             for part in parts {
                 self.core.verify.records.set_stage(drive, part, Stage::Waiting);
             }
-            return self.core.release(buf);
+            return self.core.out.release(buf);
         };
         let extent = read.extent;
         let lba = |at: u32| extent.lba + Sectors::new(at.into());
@@ -439,17 +438,17 @@ impl Array {
             }
         }
         let id = self.work.name();
-        let carries_content = self.core.carries_content();
+        let carries_content = self.core.out.carries_content();
         let mut answers = 0;
         if carries_content && !sums.is_empty() {
             answers += 1;
-            self.core.actions.push_back(Action::Check { op: id, sums });
+            self.core.out.push(Action::Check { op: id, sums });
         }
         if carries_content && has_sums {
             answers += 1;
             let sectors = extent.sectors.get() as u32;
             let of = vec![Segment { place: Place { buf, sector: 0 }, sectors }];
-            self.core.actions.push_back(Action::Digest { id, of });
+            self.core.out.push(Action::Digest { id, of });
         }
         let wrong = BTreeSet::new();
         let comparing =
@@ -489,7 +488,7 @@ impl Array {
     fn conclude(&mut self, now: Instant, id: u64) {
         let comparing = self.readback.checks.comparing.remove(&id).expect("it was found");
         let Comparing { drive, parts, buf, unreadable, wrong, .. } = comparing;
-        self.core.release(buf);
+        self.core.out.release(buf);
         let left: Vec<Part> = {
             // Another write may have gone out since (VF2).
             let records = &self.core.verify.records;

@@ -33,8 +33,7 @@ use crate::event::ArrayEvent;
 use crate::meta::fence::{Seen, Target};
 use crate::meta::membership::Why;
 use crate::meta::metadata::Author;
-use crate::names::OpId;
-use crate::names::SubId;
+use crate::names::{OpId, SubId};
 use crate::store::{Store, Stored};
 
 /// A record that differs after it was written again this number of times costs the drive, where the array can do without it.
@@ -125,15 +124,15 @@ impl Array {
                 return self.compare_record(now, check, state.read_buf(), outcome);
             }
             (Some(check), _) => check,
-            (None, Command::Write { extent, .. }) if self.core.carries_content() => {
+            (None, Command::Write { extent, .. }) if self.core.out.carries_content() => {
                 let buf = state.written_buf().expect("a record is in a buffer");
-                self.core.retain(buf);
+                self.core.out.retain(buf);
                 RecordCheck { sub, drive, extent, buf, again: 0 }
             }
             (None, command) => {
                 // A flush ends well or with its drive; where no content is carried there is nothing to be compared.
                 let is_write = matches!(command, Command::Write { .. });
-                assert!(!is_write || !self.core.carries_content(), "a record is read back");
+                assert!(!is_write || !self.core.out.carries_content(), "a record is read back");
                 let ended = Ended { drive, sub, stored: Stored::Yes };
                 return self.tell_store(ended);
             }
@@ -151,7 +150,7 @@ impl Array {
     }
 
     fn read_record(&mut self, now: Instant, check: RecordCheck) {
-        let place = Place { buf: self.core.name_buf(), sector: 0 };
+        let place = Place { buf: self.core.out.name_buf(), sector: 0 };
         let command = Command::Read { extent: check.extent, effort: Effort::Medium };
         self.ask_for_record(now, check, command, place);
     }
@@ -171,13 +170,13 @@ impl Array {
     ) {
         let read = read.expect("a read fills a buffer");
         if !outcome.is_good() {
-            self.core.release(read);
+            self.core.out.release(read);
             return self.write_record_again(now, check);
         }
         let op = self.work.name();
         let pair = |sector| [check.buf, read].map(|buf| (1, Place { buf, sector })).to_vec();
         let sums = (0..check.extent.sectors.get() as u32).map(pair).collect();
-        self.core.actions.push_back(Action::Check { op, sums });
+        self.core.out.push(Action::Check { op, sums });
         self.readback.records.comparing.insert(op, Comparing { check: Some(check), read });
     }
 
@@ -186,7 +185,7 @@ impl Array {
         let Some(Comparing { check, read }) = self.readback.records.comparing.remove(&op) else {
             return;
         };
-        self.core.release(read);
+        self.core.out.release(read);
         let Some(check) = check else { return };
         let is_same = same.iter().all(|&is_same| is_same);
         let store = self.store.as_ref().expect("it has asked for this");
@@ -196,11 +195,11 @@ impl Array {
         match (is_same, beside) {
             (true, Some(slot)) => {
                 let look = look(slot, Then::Tell(check.ended(Stored::Yes)));
-                self.core.release(check.buf);
+                self.core.out.release(check.buf);
                 self.look(now, look);
             }
             (true, None) => {
-                self.core.release(check.buf);
+                self.core.out.release(check.buf);
                 self.tell_store(check.ended(Stored::Yes));
             }
             (false, Some(slot)) => {
@@ -248,7 +247,7 @@ impl Array {
         let own = self.store.as_ref().and_then(|store| store.own(drive));
         let slot = own.expect("a drive that is there said something of itself").slots()[slot];
         let extent = Extent::new(slot.lba, look.sectors);
-        let place = Place { buf: self.core.name_buf(), sector: 0 };
+        let place = Place { buf: self.core.out.name_buf(), sector: 0 };
         let command = Command::Read { extent, effort: Effort::Medium };
         let sub = self.core.enqueue(now, of_metadata(&self.core, drive, command, place));
         self.readback.records.looks.insert(sub, look);
@@ -258,9 +257,9 @@ impl Array {
         let read = read.expect("a read fills a buffer");
         if outcome.is_good() {
             self.readback.records.looked.insert(read, Some(look));
-            self.core.actions.push_back(Action::Look { buf: read });
+            self.core.out.push(Action::Look { buf: read });
         } else {
-            self.core.release(read);
+            self.core.out.release(read);
             self.end_look(now, look, None);
         }
     }
@@ -268,7 +267,7 @@ impl Array {
     /// Who has written the slot that this buffer was read from, if that can be told ([`Action::Look`]).
     pub fn handle_looked(&mut self, now: Instant, buf: BufId, author: Option<Author>) {
         let look = self.readback.records.looked.remove(&buf).expect("it was asked for");
-        self.core.release(buf);
+        self.core.out.release(buf);
         if let Some(look) = look {
             self.end_look(now, look, author);
         }
@@ -307,21 +306,16 @@ impl Array {
     /// A look has no consequences any more.
     fn let_go(&mut self, look: Look) {
         if let Then::Rewrite(check) = look.then {
-            self.core.release(check.buf);
+            self.core.out.release(check.buf);
         }
     }
 
     /// Another server has the array: gives up all drives.
     fn fence(&mut self, now: Instant) {
         // Not even what was on its way goes there.
-        let sent = self.core.actions.iter().filter_map(|action| match action {
-            Action::Submit(submit) => Some(submit.sub),
-            _ => None,
-        });
-        let sent: Vec<SubId> = sent.collect();
-        self.core.actions.retain(|action| !matches!(action, Action::Submit(_)));
+        let sent = self.core.out.take_back_submits();
         self.tell(ArrayEvent::Fenced);
-        for drive in DriveSet::first(self.core.layout.spec().members() as u8).iter() {
+        for drive in DriveSet::first(self.core.place.layout.spec().members() as u8).iter() {
             self.lose(now, drive, Why::Failed);
         }
         sent.into_iter().for_each(|sub| self.handle_done(now, sub, &Outcome::Gone));
@@ -330,7 +324,7 @@ impl Array {
     /// A record is not stored, however often it is written. A drive that is needed is kept, and does not count among those that
     /// have the record.
     fn give_up_record(&mut self, now: Instant, check: RecordCheck) {
-        self.core.release(check.buf);
+        self.core.out.release(check.buf);
         let drive = check.drive;
         let only = DriveSet::EMPTY.with(drive);
         // One that is being filled counts as lost already.
@@ -348,7 +342,7 @@ impl Array {
 
     /// Whether everything that was written could be had without a drive as well.
     pub(crate) fn could_spare(&self, drive: DriveIdx) -> bool {
-        let is_redundant = self.core.is_redundant(self.core.layout.stripes());
+        let is_redundant = self.core.is_redundant(self.core.place.layout.stripes());
         is_redundant && self.core.drives.can_spare(DriveSet::EMPTY.with(drive))
     }
 
@@ -384,7 +378,7 @@ impl Array {
             Then::Nothing | Then::Tell(_) => None,
         });
         let gone: Vec<RecordCheck> = inside.chain(compared).chain(rewritten).collect();
-        gone.into_iter().for_each(|check| self.core.release(check.buf));
+        gone.into_iter().for_each(|check| self.core.out.release(check.buf));
     }
 }
 

@@ -66,7 +66,7 @@ impl Recovery {
     fn rows_of(&self, core: &Core, id: u64) -> BTreeSet<Row> {
         let finals = self.verdict.finals.iter();
         let lacking = finals.filter(|(_, last)| last.id == id && last.source == Source::Codeword);
-        lacking.map(|(&cell, _)| core.layout.symbol(cell).0).collect()
+        lacking.map(|(&cell, _)| core.place.layout.symbol(cell).0).collect()
     }
 
     /// Reads what is needed to compute the next transaction's missing parts; marks if there is none.
@@ -90,7 +90,7 @@ impl Recovery {
         for row in self.rows_of(core, id) {
             let known = self.known(core);
             let sources = self.verdict.sources(row, known);
-            let cells = sources.iter().map(|symbol| core.layout.cell(row, symbol));
+            let cells = sources.iter().map(|symbol| core.place.layout.cell(row, symbol));
             let read = cells.filter(|&cell| !self.verdict.is_zero(cell, known));
             wanted.extend(read.map(|cell| self.source_at(cell)));
         }
@@ -118,7 +118,7 @@ impl Recovery {
             let missing = Missing { id, drive: own[0].drive };
             let homes: Vec<DriveIdx> = self.homes(missing).collect();
             for ring in homes {
-                let buf = core.acquire(Sectors::new(1 + own.len() as u64));
+                let buf = core.out.acquire(Sectors::new(1 + own.len() as u64));
                 self.bufs.push(buf);
                 for (&cell, sector) in own.iter().zip(1..) {
                     self.compute_cell(core, cell, Place { buf, sector });
@@ -140,7 +140,7 @@ impl Recovery {
 
     /// The rings that a sector's last content is to go onto before it is written in place.
     pub(super) fn rings_without(&self, core: &Core, cell: Cell, last: Final) -> DriveSet {
-        let (spec, present) = (core.layout.spec(), core.drives.reachable());
+        let (spec, present) = (core.place.layout.spec(), core.drives.reachable());
         if spec.journals() == 0 {
             let is_to_log = self.verdict.is_to_log(cell, last, present);
             return if is_to_log { DriveSet::EMPTY.with(cell.drive) } else { DriveSet::EMPTY };
@@ -166,19 +166,20 @@ impl Recovery {
     fn compute_cell(&mut self, core: &mut Core, cell: Cell, into: Place) {
         if let Source::Ring { .. } = self.verdict.finals[&cell].source {
             let from = self.had[&self.source_at(cell)];
-            return core.combine(into, vec![(1, from)]);
+            return core.out.combine(into, vec![(1, from)]);
         }
-        let (row, symbol) = core.layout.symbol(cell);
+        let (row, symbol) = core.place.layout.symbol(cell);
         let known = self.known(core);
         let sources = self.verdict.sources(row, known);
-        let code = core.code.as_ref().expect("only a redundant array computes");
+        let code = core.place.code.as_ref().expect("only a redundant array computes");
         let terms = code.compute(&sources, symbol).into_iter();
-        let terms = terms.map(|(coefficient, source)| (coefficient, core.layout.cell(row, source)));
+        let terms =
+            terms.map(|(coefficient, source)| (coefficient, core.place.layout.cell(row, source)));
         let from: Vec<(u8, Place)> = terms
             .filter(|&(_, cell)| !self.verdict.is_zero(cell, known))
             .map(|(coefficient, cell)| (coefficient, self.had[&self.source_at(cell)]))
             .collect();
-        core.combine(into, from);
+        core.out.combine(into, from);
     }
 
     /// Makes a record of what was computed of one drive, and has it examined (X5).
@@ -212,12 +213,12 @@ impl Recovery {
             dropped: Vec::new(),
             has_gaps: self.rings_with_gaps().contains(ring.drive),
         };
-        core.log(Place { buf, sector: 0 }, record, Sums::Known(sums));
+        core.out.log(Place { buf, sector: 0 }, record, Sums::Known(sums));
         self.computed.push(Computed { homed, buf, place, cells: cells.to_vec() });
-        if core.carries_content() {
+        if core.out.carries_content() {
             self.checked.insert(buf, missing);
             let (unreadable, ring) = (SectorSet::EMPTY, ring.name);
-            core.actions.push_back(Action::Examine { buf, first: place, unreadable, ring });
+            core.out.push(Action::Examine { buf, first: place, unreadable, ring });
         }
     }
 

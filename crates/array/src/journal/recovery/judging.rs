@@ -110,10 +110,14 @@ impl Recovery {
                 .iter()
                 .flat_map(|run| run.extent.iter().map(|lba| Cell { drive: run.drive, lba }));
             for (cell, &sum) in cells.zip(sums) {
-                if self.verdict.is_replaced(&core.layout, core.layout.symbol(cell).0, record.id) {
+                if self.verdict.is_replaced(
+                    &core.place.layout,
+                    core.place.layout.symbol(cell).0,
+                    record.id,
+                ) {
                     continue;
                 }
-                let row = announced.rows.entry(core.layout.symbol(cell).0).or_default();
+                let row = announced.rows.entry(core.place.layout.symbol(cell).0).or_default();
                 row.entry(record.id).or_default().insert(cell, sum);
             }
         }
@@ -123,7 +127,7 @@ impl Recovery {
     /// Reads the next codewords that are to be judged; goes on if there are none.
     pub(super) fn judge_next(&mut self, core: &mut Core, now: Instant) {
         self.release(core);
-        let symbols = core.layout.symbols();
+        let symbols = core.place.layout.symbols();
         let most = (BATCH as usize / symbols).max(1);
         self.announced.batch.clear();
         self.announced.in_place.clear();
@@ -137,7 +141,7 @@ impl Recovery {
             return self.load(core, now);
         }
         let cells = self.announced.batch.keys().flat_map(|&row| {
-            let layout = &core.layout;
+            let layout = &core.place.layout;
             (0..symbols).map(move |symbol| layout.cell(row, symbol))
         });
         let wanted: BTreeSet<At> = cells
@@ -152,7 +156,7 @@ impl Recovery {
     pub(super) fn sum(&mut self, core: &mut Core) {
         for Filled { buf, at } in std::mem::take(&mut self.filled) {
             self.summed.insert(buf, at);
-            core.actions.push_back(Action::Sum { buf });
+            core.out.push(Action::Sum { buf });
         }
         self.step = Step::Judging;
     }
@@ -175,26 +179,26 @@ impl Recovery {
             let (judgement, changes) = self.judge_row(core, *row, intents);
             match &judgement {
                 Judgement::Whole(_) => {
-                    let cells =
-                        (0..core.layout.symbols()).map(|symbol| core.layout.cell(*row, symbol));
+                    let cells = (0..core.place.layout.symbols())
+                        .map(|symbol| core.place.layout.cell(*row, symbol));
                     self.made_right.extend(cells.filter(|&cell| core.meta.is_damaged(cell)));
                 }
                 Judgement::Mixed(_) => {}
                 Judgement::Damaged(symbols) => {
                     for symbol in symbols.iter() {
-                        core.list_damaged(core.layout.cell(*row, symbol));
+                        core.list_damaged(core.place.layout.cell(*row, symbol));
                     }
                 }
             }
             if changes.is_empty() {
                 continue;
             }
-            let buf = core.acquire(Sectors::new(changes.len() as u64));
+            let buf = core.out.acquire(Sectors::new(changes.len() as u64));
             self.bufs.push(buf);
             for (&symbol, sector) in changes.iter().zip(0..) {
                 let into = Place { buf, sector };
                 self.make(core, *row, &judgement, symbol, into);
-                placed.push(Stored { cell: core.layout.cell(*row, symbol), place: into });
+                placed.push(Stored { cell: core.place.layout.cell(*row, symbol), place: into });
             }
         }
         self.write_in_place(core, now, placed);
@@ -209,7 +213,7 @@ impl Recovery {
         row: Row,
         intents: &BTreeMap<u64, BTreeMap<Cell, u32>>,
     ) -> (Judgement, Vec<usize>) {
-        let layout = &core.layout;
+        let layout = &core.place.layout;
         let (symbols, count) = (layout.symbols(), layout.data_symbols());
         let sum = |symbol: usize| self.announced.in_place.get(&layout.cell(row, symbol));
         let there: SymbolSet = (0..symbols).filter(|&symbol| sum(symbol).is_some()).collect();
@@ -242,8 +246,8 @@ impl Recovery {
 
     /// Computes a symbol of a codeword that was judged.
     fn make(&self, core: &mut Core, row: Row, judgement: &Judgement, symbol: usize, into: Place) {
-        let code = core.code.as_ref().expect("only a redundant array announces");
-        let count = core.layout.data_symbols();
+        let code = core.place.code.as_ref().expect("only a redundant array announces");
+        let count = core.place.layout.data_symbols();
         let terms: Vec<(u8, usize)> = match judgement {
             Judgement::Whole(sources) | Judgement::Mixed(sources) => code.compute(sources, symbol),
             Judgement::Damaged(missing) => {
@@ -257,17 +261,17 @@ impl Recovery {
         let from = terms
             .into_iter()
             .map(|(coefficient, source)| {
-                let Cell { drive, lba } = core.layout.cell(row, source);
+                let Cell { drive, lba } = core.place.layout.cell(row, source);
                 (coefficient, self.had[&At::one(drive, Space::Layout, lba)])
             })
             .collect();
-        core.combine(into, from);
+        core.out.combine(into, from);
     }
 }
 
 /// Whether the drive of a sector holds what was written there.
 fn is_held(core: &Core, cell: Cell) -> bool {
-    core.holds(cell.drive, core.layout.symbol(cell).0.stripe)
+    core.holds(cell.drive, core.place.layout.symbol(cell).0.stripe)
 }
 
 #[cfg(test)]
@@ -291,7 +295,7 @@ mod tests {
         let row = Row { stripe: 0, row: 0 };
         let mut intent = BTreeMap::new();
         for (symbol, is) in in_place.chars().enumerate() {
-            let cell = core.layout.cell(row, symbol);
+            let cell = core.place.layout.cell(row, symbol);
             intent.insert(cell, 7);
             let sum = match is {
                 'n' => Some(7),

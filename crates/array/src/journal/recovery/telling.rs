@@ -26,12 +26,12 @@ impl Recovery {
         }
         core.counters.journal_unrecovered += cells.len() as u64;
         let mut sectors: Vec<Lba> =
-            cells.into_iter().filter_map(|cell| sector_of(&core.layout, cell)).collect();
+            cells.into_iter().filter_map(|cell| sector_of(&core.place.layout, cell)).collect();
         sectors.sort_unstable();
         sectors.dedup();
         for run in sectors.chunk_by(|&left, &right| left + Sectors::new(1) == right) {
             let extent = Extent::new(run[0], Sectors::new(run.len() as u64));
-            core.actions.push_back(Action::Event(Event::Array(ArrayEvent::Unrecovered { extent })));
+            core.out.push(Action::Event(Event::Array(ArrayEvent::Unrecovered { extent })));
         }
         list(core, &nowhere);
     }
@@ -40,7 +40,7 @@ impl Recovery {
 /// Puts what is nowhere onto the list of damaged sectors, so that what is in its place is not taken for it, with what
 /// is redundant of its codeword: that counts what is nowhere.
 fn list(core: &mut Core, nowhere: &[Cell]) {
-    let layout = &core.layout;
+    let layout = &core.place.layout;
     let is_mirror = layout.spec().is_mirror();
     let mut cells: Vec<Cell> = nowhere.to_vec();
     for &cell in nowhere.iter().filter(|_| !is_mirror) {
@@ -79,15 +79,15 @@ mod tests {
         // Two of its data symbols, and what is redundant.
         for symbol in [0, 1, 3] {
             let last = Final { id: 5, source: Source::Lost };
-            recovery.verdict.finals.insert(core.layout.cell(row, symbol), last);
+            recovery.verdict.finals.insert(core.place.layout.cell(row, symbol), last);
         }
         recovery.tell(&mut core);
         assert_eq!(core.counters.journal_unrecovered, 3);
-        let told = core.actions.iter().find_map(|action| match action {
-            Action::Event(Event::Array(ArrayEvent::Unrecovered { extent })) => Some(*extent),
+        let told = std::iter::from_fn(|| core.out.pop()).find_map(|action| match action {
+            Action::Event(Event::Array(ArrayEvent::Unrecovered { extent })) => Some(extent),
             _ => None,
         });
-        assert_eq!(told, Some(Extent::new(core.layout.sector(row, 0), Sectors::new(2))));
+        assert_eq!(told, Some(Extent::new(core.place.layout.sector(row, 0), Sectors::new(2))));
         assert_eq!(core.meta.damaged().sectors(), Sectors::new(3));
     }
 }

@@ -63,13 +63,13 @@ impl Fetch {
             return false;
         }
         let count = symbols.len() as u32;
-        let buf = core.acquire(Sectors::new(count.into()));
+        let buf = core.out.acquire(Sectors::new(count.into()));
         for (&Computed { word, symbol, .. }, sector) in symbols.iter().zip(0..) {
             let from = combination(core, &self.codewords[word], symbol);
-            core.combine(Place { buf, sector }, from);
+            core.out.combine(Place { buf, sector }, from);
         }
         let of = vec![Segment { place: Place { buf, sector: 0 }, sectors: count }];
-        core.actions.push_back(Action::Digest { id: self.op, of });
+        core.out.push(Action::Digest { id: self.op, of });
         self.proving = Some(Proving { buf, symbols });
         true
     }
@@ -81,7 +81,7 @@ impl Fetch {
 
     /// The checksums of what was computed.
     pub(crate) fn handle_digested(&mut self, core: &Core, sums: &[u32]) {
-        let is_mirror = core.layout.spec().is_mirror();
+        let is_mirror = core.place.layout.spec().is_mirror();
         let Some(Proving { buf, symbols }) = self.proving.take() else { return };
         self.filled.push(buf);
         for ((computed, found), sector) in symbols.into_iter().zip(sums).zip(0..) {
@@ -109,7 +109,8 @@ impl Fetch {
 impl Codeword {
     /// Whether a symbol that is not had can be computed, and need not be proved before.
     pub(crate) fn gives(&self, core: &Core, symbol: usize) -> bool {
-        let is_enough = self.have.len() >= core.layout.data_symbols() && self.wrong.is_empty();
+        let is_enough =
+            self.have.len() >= core.place.layout.data_symbols() && self.wrong.is_empty();
         is_enough && !self.unproved(core).contains(symbol)
     }
 
@@ -119,13 +120,13 @@ impl Codeword {
             return SymbolSet::EMPTY;
         }
         let has_sum = |symbol: &usize| sum_of(core, self, *symbol).is_some();
-        if !core.layout.spec().is_mirror() {
+        if !core.place.layout.spec().is_mirror() {
             return self.subject.minus(self.have).iter().filter(has_sum).collect();
         }
         if self.waiting_copy(core).is_some() {
             return SymbolSet::EMPTY; // It is had from its record, or has its checksum.
         }
-        let others = present(core, self.row, core.layout.symbols()).minus(self.have);
+        let others = present(core, self.row, core.place.layout.symbols()).minus(self.have);
         others.iter().filter(has_sum).take(1).collect()
     }
 
@@ -137,7 +138,8 @@ impl Codeword {
 
     /// A copy that is had and waits to be read back: it is what was written there last (VF3).
     fn waiting_copy(&self, core: &Core) -> Option<usize> {
-        let waits = |symbol: &usize| core.verify.records.waits(core.layout.cell(self.row, *symbol));
+        let waits =
+            |symbol: &usize| core.verify.records.waits(core.place.layout.cell(self.row, *symbol));
         self.have.iter().find(waits)
     }
 }
@@ -145,22 +147,22 @@ impl Codeword {
 /// Whether a checksum may be known of anything.
 fn is_known(core: &Core) -> bool {
     let verify = &core.verify;
-    !verify.records.is_empty() && core.carries_content() && verify.keeps(Rule::FromRecord)
+    !verify.records.is_empty() && core.out.carries_content() && verify.keeps(Rule::FromRecord)
 }
 
 /// The checksum that a symbol should have, where it is known.
 fn sum_of(core: &Core, word: &Codeword, symbol: usize) -> Option<u32> {
-    core.verify.records.sum(core.layout.cell(word.row, symbol))
+    core.verify.records.sum(core.place.layout.cell(word.row, symbol))
 }
 
 /// A symbol as a combination of symbols that were read.
 pub(crate) fn decode(core: &Core, word: &Codeword, symbol: usize) -> Vec<(u8, Place)> {
-    assert!(word.row.stripe < core.synced, "A3: {:?} is not in sync", word.row);
+    assert!(word.row.stripe < core.holdings.synced, "A3: {:?} is not in sync", word.row);
     combination(core, word, symbol)
 }
 
 fn combination(core: &Core, word: &Codeword, symbol: usize) -> Vec<(u8, Place)> {
-    let code = core.code.as_ref().expect("only a redundant array decodes");
+    let code = core.place.code.as_ref().expect("only a redundant array decodes");
     let terms = code.compute(&word.have, symbol).into_iter();
     terms.map(|(coefficient, source)| (coefficient, word.place(source))).collect()
 }
