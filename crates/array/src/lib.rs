@@ -159,6 +159,8 @@ pub struct Array {
     spared_until: Instant,
     /// Drives that kept a write or a flush waiting then for as long as makes a drive lost.
     kept_waiting: DriveSet,
+    /// Drives that were done without because they were behind, and when.
+    were_behind: Vec<(DriveIdx, Instant)>,
     timers: Timers,
 }
 
@@ -248,6 +250,7 @@ impl Array {
             looked: Instant::ZERO,
             spared_until: Instant::ZERO,
             kept_waiting: DriveSet::EMPTY,
+            were_behind: Vec::new(),
             timers: Timers::default(),
         };
         if let Some(recorded) = &settings.recorded {
@@ -528,6 +531,7 @@ impl Array {
             && has_begun == Moved::No
             && self.granted.is_empty()
             && self.lose_overdue(now) == Moved::No
+            && self.lose_behind(now) == Moved::No
             && self.lose_unstored(now) == Moved::No
             && self.resync_within_budget(now) == Moved::No
             && self.scrub_within_budget(now) == Moved::No

@@ -66,7 +66,7 @@ pub(crate) struct Copies {
     now: Option<Box<Copying>>,
     /// What new drives that are not wanted any more have inside them, and its memory.
     dismissed: BTreeMap<SubId, Vec<BufId>>,
-    /// Drives that made way for a copy which does not come (CP6).
+    /// Drives that made way for a copy which does not come (CP6), or were behind.
     wanted_back: Vec<WantedBack>,
 }
 
@@ -249,8 +249,8 @@ impl Array {
         self.copies.now.as_ref().is_some_and(|copying| copying.drive == drive)
     }
 
-    /// Drives that the array made itself do without, for new ones that did not come: each is as it was then, and is to be
-    /// taken back ([`Array::handle_returned`]) as soon as [`Array::may_return`] allows that.
+    /// Drives that the array made itself do without, for new ones that did not come or because they were behind: each is as it
+    /// was then, and is to be taken back ([`Array::handle_returned`]) as soon as [`Array::may_return`] allows that.
     pub fn wanted_back(&self) -> DriveSet {
         self.copies.wanted_back.iter().map(|back| back.drive).collect()
     }
@@ -260,7 +260,13 @@ impl Array {
         self.copies.wanted_back.retain(|back| back.drive != drive);
     }
 
-    fn is_ending(&self) -> bool {
+    /// A drive is wanted back from now on, for as long as one may be silent.
+    pub(crate) fn want_back(&mut self, now: Instant, drive: DriveIdx) {
+        let until = self.core.drives.patience().map(|patience| now + patience.lost);
+        self.copies.wanted_back.push(WantedBack { drive, until });
+    }
+
+    pub(crate) fn is_ending(&self) -> bool {
         self.stop != Stop::No || self.give_up_at.is_some()
     }
 
@@ -565,8 +571,7 @@ impl Array {
         }
         self.core.actions.push_back(Action::Dismiss(copying.drive));
         if copying.made_way {
-            let until = self.core.drives.patience().map(|patience| now + patience.lost);
-            self.copies.wanted_back.push(WantedBack { drive: copying.drive, until });
+            self.want_back(now, copying.drive);
         }
         self.tell(ArrayEvent::CopyStopped { drive: copying.drive, why });
     }

@@ -45,6 +45,7 @@ mod apart;
 mod appending;
 pub(crate) mod at_risk;
 mod beginning;
+mod behind;
 pub(crate) mod contents;
 mod hedging;
 mod intents;
@@ -69,6 +70,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use levelhead_block::{BufId, Outcome};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
 
+use self::behind::Behind;
 use self::contents::{Contents, Coverage, Stored};
 use self::hedging::LeftBehind;
 use self::intents::Intents;
@@ -117,6 +119,8 @@ pub(crate) struct Journal {
     log_again_at: Instant,
     /// What the first one that waits, waits for.
     blocked: Option<Blocked>,
+    /// Which drive keeps it waiting, if one does.
+    behind: Option<Behind>,
     /// Lost drives whose loss counted at the last look.
     settled: DriveSet,
     /// Since when some places wait for a mark.
@@ -218,6 +222,7 @@ impl Journal {
             taken_over: Vec::new(),
             log_again_at: Instant::ZERO,
             blocked: None,
+            behind: None,
             settled: DriveSet::EMPTY,
             unmarked_since: None,
             rules: known.rules,
@@ -316,7 +321,7 @@ impl Journal {
         let mark = self.unmarked_since.map(|since| since + appending::MARK_PAUSE);
         let flushes = self.placers.iter().filter_map(Placer::flush_at);
         let gathered = self.rings.iter().filter_map(|ring| self.gathered_at(ring));
-        flushes.chain(mark).chain(gathered).min()
+        flushes.chain(mark).chain(gathered).chain(self.behind_at()).min()
     }
 
     /// A drive has ended a command of the journal's, and is not lost.
@@ -582,6 +587,7 @@ impl Journal {
         self.hedge(core, now);
         self.log_announced(core, now);
         while self.begin_waiting(core, now) {}
+        self.look_who_is_behind(core, now);
         self.append(core, now);
         self.place(core, now);
         self.mark(core, now);
@@ -622,7 +628,7 @@ impl Journal {
     fn fail(&mut self, core: &mut Core) {
         self.has_failed = true;
         self.waiting.clear();
-        self.unmarked_since = None;
+        (self.unmarked_since, self.behind) = (None, None);
         let never = std::mem::take(&mut self.pending).into_keys();
         let tell = |op| Told { op, logged: Logged::Never, to_place: Vec::new() };
         self.ended.extend(never.map(tell));
