@@ -321,6 +321,16 @@ impl World {
                 self.events.push(now + HEALTH_INTERVAL, Event::Health);
             }
         }
+        self.take_back_wanted(now);
+    }
+
+    /// Drives that the array made itself do without are given what they have missed, as a server does.
+    fn take_back_wanted(&mut self, now: Instant) {
+        for drive in self.array.wanted_back().iter() {
+            if self.array.may_return(drive).is_ok() {
+                self.take_back(now, drive).expect("it was asked just now");
+            }
+        }
     }
 
     /// The answers since the last call, with their times.

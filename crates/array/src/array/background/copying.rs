@@ -69,7 +69,7 @@ pub(crate) struct Copies {
     now: Option<Box<Copying>>,
     /// What new drives that are not wanted any more have inside them, and its memory.
     dismissed: BTreeMap<SubId, Vec<BufId>>,
-    /// Drives that made way for a copy which does not come (CP6).
+    /// Drives that made way for a copy which does not come (CP6), or were behind.
     wanted_back: Vec<WantedBack>,
 }
 
@@ -255,8 +255,8 @@ impl Array {
         self.own.copies.now.as_ref().is_some_and(|copying| copying.drive == drive)
     }
 
-    /// Drives that the array made itself do without, for new ones that did not come: each is as it was then, and is to be
-    /// taken back ([`Array::handle_returned`]) as soon as [`Array::may_return`] allows that.
+    /// Drives that the array made itself do without, for new ones that did not come or because they were behind: each is as it
+    /// was then, and is to be taken back ([`Array::handle_returned`]) as soon as [`Array::may_return`] allows that.
     pub fn wanted_back(&self) -> DriveSet {
         self.own.copies.wanted_back.iter().map(|back| back.drive).collect()
     }
@@ -266,7 +266,13 @@ impl Array {
         self.own.copies.wanted_back.retain(|back| back.drive != drive);
     }
 
-    fn is_ending(&self) -> bool {
+    /// A drive is wanted back from now on, for as long as one may be silent.
+    pub(crate) fn want_back(&mut self, now: Instant, drive: DriveIdx) {
+        let until = self.core.drives.patience().map(|patience| now + patience.lost);
+        self.own.copies.wanted_back.push(WantedBack { drive, until });
+    }
+
+    pub(crate) fn is_ending(&self) -> bool {
         self.end.stop != Stop::No || self.end.give_up_at.is_some()
     }
 
@@ -579,8 +585,7 @@ impl Array {
         }
         self.core.out.push(Action::Dismiss(copying.drive));
         if copying.made_way {
-            let until = self.core.drives.patience().map(|patience| now + patience.lost);
-            self.own.copies.wanted_back.push(WantedBack { drive: copying.drive, until });
+            self.want_back(now, copying.drive);
         }
         self.tell(ArrayEvent::CopyStopped { drive: copying.drive, why });
     }
