@@ -14,6 +14,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
 use crate::action::{Answer, Cost};
 use crate::array::{Array, Moved, Op, Start};
 use crate::drives::Silenced;
+use crate::journal::behind::BEHIND;
 use crate::meta::membership::Why;
 use crate::names::OpId;
 use crate::ops::read::{Answering, Wanted};
@@ -25,7 +26,7 @@ use crate::timers::first_of;
 /// A drive is done without for being behind at most this number of times
 const BEHIND_MAX: usize = 3;
 
-/// within this time. After that writes wait for it again: one that is slow for good would never have what it lacks.
+/// within this time. After that writes wait for it again: one that hangs again and again would never have what it lacks.
 const BEHIND_WITHIN: Nanos = Nanos::from_secs(3600);
 
 /// The most memory of writes that were given up and are still being carried out: 64 MiB.
@@ -179,6 +180,8 @@ impl Array {
             && drives.can_spare(drives.silent().and(fellows).with(drive))
             && self.core.is_redundant(self.core.place.layout.stripes())
             && self.core.meta.has_room()
+            // One that is only slow would be as far behind soon after it is back.
+            && drives.stalled(now, BEHIND).contains(drive)
             && !is_busy
             && !is_refused
     }

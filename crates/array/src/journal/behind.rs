@@ -7,7 +7,7 @@ use super::{Blocked, Journal};
 use crate::core::Core;
 
 /// How long what waits is kept from room by one drive before the array does without that.
-const BEHIND: Nanos = Nanos::from_secs(1);
+pub(crate) const BEHIND: Nanos = Nanos::from_secs(1);
 
 /// A drive that keeps what waits from room, and since when.
 #[derive(Clone, Copy, Debug)]

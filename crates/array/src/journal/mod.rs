@@ -44,7 +44,7 @@ mod again;
 mod apart;
 mod appending;
 mod beginning;
-mod behind;
+pub(crate) mod behind;
 mod hedging;
 mod intents;
 mod pace;
