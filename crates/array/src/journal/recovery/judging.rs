@@ -20,14 +20,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use levelhead_block::{BufId, Place};
 use levelhead_erasure::SymbolSet;
-use levelhead_units::{DriveSet, Instant, Sectors};
+use levelhead_units::{Instant, Sectors};
 
-use super::{At, BATCH, Filled, Recovery, Space, Step};
+use super::decision::Decision;
+use super::scan::Scan;
+use super::transfers::{BATCH, Filled};
+use super::{At, Recovery, Space, Step};
 use crate::action::Action;
 use crate::core::Core;
 use crate::journal::verdict::{OnRing, fits};
 use crate::log::contents::Stored;
-use crate::log::record::{FoundRecord, Kind};
+use crate::log::record::FoundRecord;
 use crate::shape::{Cell, Row};
 
 /// What intents gave to the sectors of codewords.
@@ -39,6 +42,8 @@ pub(super) struct Announced {
     batch: BTreeMap<Row, BTreeMap<u64, BTreeMap<Cell, u32>>>,
     /// The checksums of what is in place.
     in_place: BTreeMap<Cell, u32>,
+    /// Buffers of which checksums are being computed, and what they hold.
+    summed: BTreeMap<BufId, At>,
 }
 
 /// What becomes of a codeword.
@@ -53,56 +58,13 @@ enum Judgement {
 }
 
 impl Announced {
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
-    }
-}
-
-impl Recovery {
-    /// Rings that may have held records which are nowhere: sectors of them were not given, to this recovery or to one that was cut
-    /// off and has written there since.
-    pub(super) fn rings_with_gaps(&self) -> DriveSet {
-        let unread = self.torn.iter().chain(&self.rewritten).map(|at| at.drive);
-        let retired = self.verdict.retired;
-        let records = self.records.iter().filter(|on| on.found.record.id >= retired);
-        unread.chain(records.filter(|on| on.found.record.has_gaps).map(|on| on.ring)).collect()
-    }
-
-    /// Intents of which a ring that is there, and has no gaps, should have a record and has none: they were never on enough rings, so
-    /// that nothing was written in place. Not so below what some ring says is committed: another recovery may have
-    /// missed such a ring, and decided that they count (V2).
-    pub(super) fn find_unwritten(&mut self, core: &Core) {
-        let present = core.drives.present();
-        let unread = self.rings_with_gaps();
-        let mut holders: BTreeMap<u64, DriveSet> = BTreeMap::new();
-        let mut found: BTreeMap<u64, DriveSet> = BTreeMap::new();
-        for OnRing { ring, found: FoundRecord { record, .. } } in self.intents() {
-            holders.insert(record.id, record.participants);
-            let on = found.entry(record.id).or_default();
-            *on = on.with(*ring);
-        }
-        let unwritten = holders.iter().filter(|(id, holders)| {
-            let without = holders.and(present).without(unread).without(found[id]);
-            **id > self.verdict.committed && !without.is_empty()
-        });
-        let unwritten: Vec<u64> = unwritten.map(|(&id, _)| id).collect();
-        self.verdict.dropped.extend(unwritten);
-    }
-
-    /// The records of intents that are not over.
-    fn intents(&self) -> impl Iterator<Item = &OnRing> {
-        let is_live = |on: &&OnRing| {
-            let record = &on.found.record;
-            record.kind == Kind::Intent && record.id >= self.verdict.retired
-        };
-        self.records.iter().filter(is_live)
-    }
-
-    /// Finds the codewords that are to be judged.
-    pub(super) fn find_announced(&mut self, core: &Core) {
-        let mut announced = Announced::default();
-        for OnRing { found: FoundRecord { record, sums, .. }, .. } in self.intents() {
-            if self.verdict.dropped.contains(&record.id) || !fits(record, self.known(core)) {
+    /// The codewords that are to be judged.
+    pub(super) fn of(core: &Core, scan: &Scan, decision: &Decision) -> Self {
+        let mut announced = Self::default();
+        let (layout, verdict) = (&core.place.layout, decision.verdict());
+        for OnRing { found: FoundRecord { record, sums, .. }, .. } in scan.intents(verdict.retired)
+        {
+            if verdict.dropped.contains(&record.id) || !fits(record, decision.known(core)) {
                 continue;
             }
             let cells = record
@@ -110,32 +72,40 @@ impl Recovery {
                 .iter()
                 .flat_map(|run| run.extent.iter().map(|lba| Cell { drive: run.drive, lba }));
             for (cell, &sum) in cells.zip(sums) {
-                if self.verdict.is_replaced(
-                    &core.place.layout,
-                    core.place.layout.symbol(cell).0,
-                    record.id,
-                ) {
-                    continue;
+                let row = layout.symbol(cell).0;
+                if !verdict.is_replaced(layout, row, record.id) {
+                    let intents = announced.rows.entry(row).or_default();
+                    intents.entry(record.id).or_default().insert(cell, sum);
                 }
-                let row = announced.rows.entry(core.place.layout.symbol(cell).0).or_default();
-                row.entry(record.id).or_default().insert(cell, sum);
             }
         }
-        self.announced = announced;
+        announced
     }
 
+    /// Whether no checksums are being computed.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.summed.is_empty()
+    }
+
+    /// The next of them that are to be looked at: at most so many.
+    fn take_batch(&mut self, most: usize) {
+        self.batch.clear();
+        self.in_place.clear();
+        while self.batch.len() < most
+            && let Some((row, intents)) = self.rows.pop_first()
+        {
+            self.batch.insert(row, intents);
+        }
+    }
+}
+
+impl Recovery {
     /// Reads the next codewords that are to be judged; goes on if there are none.
     pub(super) fn judge_next(&mut self, core: &mut Core, now: Instant) {
         self.release(core);
         let symbols = core.place.layout.symbols();
         let most = (BATCH as usize / symbols).max(1);
-        self.announced.batch.clear();
-        self.announced.in_place.clear();
-        while self.announced.batch.len() < most
-            && let Some((row, intents)) = self.announced.rows.pop_first()
-        {
-            self.announced.batch.insert(row, intents);
-        }
+        self.announced.take_batch(most);
         if self.announced.batch.is_empty() {
             self.step = Step::Loading;
             return self.load(core, now);
@@ -145,17 +115,17 @@ impl Recovery {
             (0..symbols).map(move |symbol| layout.cell(row, symbol))
         });
         let wanted: BTreeSet<At> = cells
-            .filter(|&cell| is_held(core, cell) && !self.unreadable.contains(&cell))
+            .filter(|&cell| is_held(core, cell) && !self.decision.is_unreadable(cell))
             .map(|cell| At::one(cell.drive, Space::Layout, cell.lba))
             .collect();
-        self.fetch(core, now, &wanted);
+        self.transfers.fetch(core, now, &wanted);
         self.step = Step::Summing;
     }
 
     /// Has the checksums computed of what was read.
     pub(super) fn sum(&mut self, core: &mut Core) {
-        for Filled { buf, at } in std::mem::take(&mut self.filled) {
-            self.summed.insert(buf, at);
+        for Filled { buf, at } in self.transfers.take_filled() {
+            self.announced.summed.insert(buf, at);
             core.out.push(Action::Sum { buf });
         }
         self.step = Step::Judging;
@@ -163,9 +133,9 @@ impl Recovery {
 
     /// The checksums of the sectors of a buffer.
     pub(crate) fn handle_summed(&mut self, buf: BufId, sums: &[u32]) {
-        let at = self.summed.remove(&buf).expect("X: it was to be summed");
+        let at = self.announced.summed.remove(&buf).expect("X: it was to be summed");
         for (one, &sum) in at.each().zip(sums) {
-            if self.had.contains_key(&one) {
+            if self.transfers.place_of(one).is_some() {
                 self.announced.in_place.insert(Cell { drive: one.drive, lba: one.lba }, sum);
             }
         }
@@ -181,7 +151,7 @@ impl Recovery {
                 Judgement::Whole(_) => {
                     let cells = (0..core.place.layout.symbols())
                         .map(|symbol| core.place.layout.cell(*row, symbol));
-                    self.made_right.extend(cells.filter(|&cell| core.meta.is_damaged(cell)));
+                    self.placing.add_right(cells.filter(|&cell| core.meta.is_damaged(cell)));
                 }
                 Judgement::Mixed(_) => {}
                 Judgement::Damaged(symbols) => {
@@ -193,8 +163,7 @@ impl Recovery {
             if changes.is_empty() {
                 continue;
             }
-            let buf = core.out.acquire(Sectors::new(changes.len() as u64));
-            self.bufs.push(buf);
+            let buf = self.transfers.acquire(core, Sectors::new(changes.len() as u64));
             for (&symbol, sector) in changes.iter().zip(0..) {
                 let into = Place { buf, sector };
                 self.make(core, *row, &judgement, symbol, into);
@@ -262,7 +231,8 @@ impl Recovery {
             .into_iter()
             .map(|(coefficient, source)| {
                 let Cell { drive, lba } = core.place.layout.cell(row, source);
-                (coefficient, self.had[&At::one(drive, Space::Layout, lba)])
+                let had = self.transfers.place_of(At::one(drive, Space::Layout, lba));
+                (coefficient, had.expect("it was read"))
             })
             .collect();
         core.out.combine(into, from);
@@ -277,13 +247,9 @@ fn is_held(core: &Core, cell: Cell) -> bool {
 #[cfg(test)]
 mod tests {
     use levelhead_stats::Streams;
-    use levelhead_units::{DriveIdx, Lba};
 
     use super::*;
-    use crate::log::record::{Record, RingName};
     use crate::log::rules::Rules;
-    use crate::meta::membership::MemberId;
-    use crate::meta::superblock::Uuid;
     use crate::settings::Settings;
 
     /// The judgement of a codeword, and the symbols that are written. `in_place` has a letter for each symbol: `o` is old, `n` is
@@ -333,58 +299,6 @@ mod tests {
             (mirror, "---", damaged(&[0]), vec![1, 2]),
         ] {
             assert_eq!(judged(spec, in_place), (judgement, written), "{spec}: {in_place}");
-        }
-    }
-
-    /// An intent that one of its rings lacks was never written in place, unless the ring has gaps, or had some that a recovery which
-    /// was cut off has filled.
-    #[test]
-    fn what_a_ring_lacks_proves_nothing_where_it_has_gaps_or_had_some() {
-        let settings = Settings::of_test("raid5:2+1,chunk=4KiB".parse().unwrap());
-        let core = Core::new(&settings, Streams::new(1));
-        let [first, second] = [0, 1].map(DriveIdx::new);
-        let sector = At::one(second, Space::Drive, Lba::new(9));
-        let on = |ring, kind, id, has_gaps| {
-            let record = Record {
-                ring: RingName { array: Uuid::default(), member: MemberId::default() },
-                place: Lba::new(7),
-                kind,
-                id,
-                drive: ring,
-                participants: DriveSet::first(2),
-                runs: Vec::new(),
-                committed: 0,
-                retired: 5,
-                dropped: Vec::new(),
-                has_gaps,
-            };
-            OnRing { ring, found: FoundRecord { record, sums: Vec::new(), is_whole: true } }
-        };
-        let intent = on(first, Kind::Intent, 5, false);
-        for (other, gap, is_unwritten) in [
-            (None, None, true),
-            (Some(on(second, Kind::Intent, 5, false)), None, false),
-            (None, Some(sector), false),
-            (Some(on(second, Kind::Payload, 6, true)), None, false),
-            (Some(on(second, Kind::Payload, 6, false)), None, true),
-            // That recovery came to its end.
-            (Some(on(second, Kind::Payload, 4, true)), None, true),
-        ] {
-            let mut recovery = Recovery::new(1, Rules::ALL);
-            recovery.verdict.retired = 5;
-            recovery.records.push(intent.clone());
-            recovery.records.extend(other.clone());
-            for is_rewritten in [false, true] {
-                recovery.torn = gap.into_iter().filter(|_| !is_rewritten).collect();
-                recovery.rewritten = gap.into_iter().filter(|_| is_rewritten).collect();
-                recovery.verdict.dropped.clear();
-                recovery.find_unwritten(&core);
-                assert_eq!(
-                    recovery.verdict.dropped.contains(&5),
-                    is_unwritten,
-                    "{other:?} {gap:?}"
-                );
-            }
         }
     }
 }

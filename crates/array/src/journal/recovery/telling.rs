@@ -3,27 +3,20 @@
 
 use levelhead_units::{Extent, Lba, Sectors};
 
-use super::Recovery;
+use super::decision::Decision;
 use crate::action::Action;
 use crate::core::Core;
 use crate::event::{ArrayEvent, Event};
-use crate::journal::verdict::{Missing, Source};
+use crate::journal::verdict::Source;
 use crate::shape::{Cell, Layout};
 
-impl Recovery {
+impl Decision {
     /// Tells what is lost: the decision is made, and is on the rings next.
     pub(super) fn tell(&self, core: &mut Core) {
-        let lost = self.verdict.finals.iter().filter(|(_, last)| last.source == Source::Lost);
-        let mut cells: Vec<Cell> = lost.map(|(&cell, _)| cell).collect();
-        let nowhere = cells.clone();
+        let lost = self.verdict().finals.iter().filter(|(_, last)| last.source == Source::Lost);
+        let nowhere: Vec<Cell> = lost.map(|(&cell, _)| cell).collect();
         // These were perhaps answered: all of what they changed is as it was.
-        let wrong = self.wrong.iter().map(|&Missing { id, .. }| id);
-        for id in self.homeless.iter().copied().chain(wrong) {
-            let changed = self.verdict.changed.get(&id);
-            if let Some(changed) = changed.filter(|_| self.verdict.dropped.contains(&id)) {
-                cells.extend(changed.keys().copied());
-            }
-        }
+        let cells: Vec<Cell> = nowhere.iter().copied().chain(self.undone()).collect();
         core.counters.journal_unrecovered += cells.len() as u64;
         let mut sectors: Vec<Lba> =
             cells.into_iter().filter_map(|cell| sector_of(&core.place.layout, cell)).collect();
@@ -74,14 +67,14 @@ mod tests {
     fn what_nothing_gives_is_counted_told_as_clients_count_it_and_listed() {
         let settings = Settings::of_test("raid5:3+1,chunk=4KiB".parse().unwrap());
         let mut core = Core::new(&settings, Streams::new(1));
-        let mut recovery = Recovery::new(1, Rules::ALL);
+        let mut decision = Decision::new(1, Rules::ALL);
         let row = Row { stripe: 2, row: 0 };
         // Two of its data symbols, and what is redundant.
         for symbol in [0, 1, 3] {
             let last = Final { id: 5, source: Source::Lost };
-            recovery.verdict.finals.insert(core.place.layout.cell(row, symbol), last);
+            decision.verdict_mut().finals.insert(core.place.layout.cell(row, symbol), last);
         }
-        recovery.tell(&mut core);
+        decision.tell(&mut core);
         assert_eq!(core.counters.journal_unrecovered, 3);
         let told = std::iter::from_fn(|| core.out.pop()).find_map(|action| match action {
             Action::Event(Event::Array(ArrayEvent::Unrecovered { extent })) => Some(extent),

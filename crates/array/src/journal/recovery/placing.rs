@@ -1,0 +1,97 @@
+//! What a recovery writes in place.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use levelhead_units::Instant;
+
+use super::decision::Decision;
+use super::transfers::BATCH;
+use super::{At, Recovery, Space, Step};
+use crate::core::Core;
+use crate::journal::verdict::{Final, Source};
+use crate::log::contents::Stored;
+use crate::log::rules::{Rule, Rules};
+use crate::shape::Cell;
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Placing {
+    /// Sectors that are to be written in place, and where their contents are.
+    to_place: VecDeque<Move>,
+    moving: Vec<Move>,
+    /// Sectors on the list of damaged sectors that are to be taken off it.
+    made_right: Vec<Cell>,
+}
+
+/// A sector that goes to its place.
+#[derive(Clone, Copy, Debug)]
+struct Move {
+    to: Cell,
+    from: At,
+}
+
+impl Placing {
+    /// What is to be written in place.
+    pub(super) fn plan(&mut self, core: &Core, decision: &Decision, rules: Rules) {
+        let (verdict, known) = (decision.verdict(), decision.known(core));
+        let of = |(&to, last): (&Cell, &Final)| match last.source {
+            // A copy of it may be there although its drive is not, or is being filled and gets it later.
+            Source::Ring { .. } if !known.holds(to) => None,
+            Source::Ring { drive, lba } => {
+                Some(Move { to, from: At::one(drive, Space::Drive, lba) })
+            }
+            Source::Codeword | Source::Absent | Source::Lost => None,
+        };
+        self.to_place = verdict.finals.iter().filter_map(of).collect();
+        if rules.keep(Rule::UnlistedAgain) {
+            self.add_right(verdict.made_right(known)); // X7
+        }
+        // All drives side by side.
+        self.to_place.make_contiguous().sort_by_key(|moved| (moved.to.lba, moved.to.drive));
+    }
+
+    /// These sectors leave the list of damaged ones when they are in place.
+    pub(super) fn add_right(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.made_right.extend(cells);
+    }
+
+    /// What leaves the list of damaged sectors.
+    pub(super) fn take_right(&mut self) -> Vec<Cell> {
+        std::mem::take(&mut self.made_right)
+    }
+}
+
+impl Recovery {
+    /// Reads the next part of what is to be written in place; flushes if there is none.
+    pub(super) fn load(&mut self, core: &mut Core, now: Instant) {
+        let Placing { to_place, moving, .. } = &mut self.placing;
+        *moving = to_place.drain(..to_place.len().min(BATCH as usize)).collect();
+        if moving.is_empty() {
+            self.transfers.flush(core, now);
+            self.step = Step::Flushing;
+            return;
+        }
+        let wanted: BTreeSet<At> = moving.iter().map(|moved| moved.from).collect();
+        self.transfers.fetch(core, now, &wanted);
+    }
+
+    /// Writes in place what was read.
+    pub(super) fn place(&mut self, core: &mut Core, now: Instant) {
+        if self.came_short {
+            self.step = Step::Again;
+            return;
+        }
+        let placed = std::mem::take(&mut self.placing.moving).into_iter().map(|moved| {
+            let place = self.transfers.place_of(moved.from).expect("it was read");
+            Stored { cell: moved.to, place }
+        });
+        let placed = placed.collect();
+        self.write_in_place(core, now, placed);
+        self.step = Step::Placing;
+    }
+
+    pub(super) fn write_in_place(&mut self, core: &mut Core, now: Instant, placed: Vec<Stored>) {
+        placed.iter().for_each(|stored| self.decision.note_written(stored.cell));
+        self.transfers.write_in_place(core, now, placed);
+    }
+}
