@@ -513,8 +513,8 @@ impl EventJson {
                 match (why.as_str(), reason) {
                     ("by-hand", _) => format!("drive {drive}{name} failed by an operator"),
                     ("behind", _) => format!(
-                        "drive {drive}{name} is so far behind that the journal is full: the array goes on without \
-                         it until it answers"
+                        "drive {drive}{name} failed: it kept the journal full; it is taken back when it has completed \
+                         its commands"
                     ),
                     ("replaced", _) => {
                         format!(

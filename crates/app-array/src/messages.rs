@@ -393,6 +393,7 @@ impl From<&Status> for StatusJson {
                 DriveState::Copying => "copying",
                 DriveState::Filling => "filling",
                 DriveState::CatchingUp => "catching-up",
+                DriveState::Behind => "behind",
                 DriveState::Failed => "failed",
                 DriveState::Lost => "lost",
                 DriveState::Removed => "removed",

@@ -94,8 +94,17 @@ struct OfDrive(&'static str, Kind, &'static str, fn(&DriveStatus) -> Option<(Lab
 const STATES: &[&str] = &["whole", "degraded", "failed"];
 const RESYNC: &[&str] = &["idle", "running", "stuck"];
 const JOURNAL: &[&str] = &["none", "recovering", "kept"];
-const DRIVE_STATES: &[&str] =
-    &["present", "copying", "filling", "catching-up", "failed", "lost", "removed", "missing"];
+const DRIVE_STATES: &[&str] = &[
+    "present",
+    "copying",
+    "filling",
+    "catching-up",
+    "behind",
+    "failed",
+    "lost",
+    "removed",
+    "missing",
+];
 
 const OF_ARRAY: &[OfArray] = &[
     OfArray("", Kind::Info, "Layout, policy and version.", |status| {
@@ -264,6 +273,7 @@ const OF_DRIVE: &[OfDrive] = &[
             DriveState::Copying => "copying",
             DriveState::Filling => "filling",
             DriveState::CatchingUp => "catching-up",
+            DriveState::Behind => "behind",
             DriveState::Failed => "failed",
             DriveState::Lost => "lost",
             DriveState::Removed => "removed",

@@ -161,6 +161,9 @@ pub enum DriveState {
     Filling,
     /// It is back, and is given what it has missed.
     CatchingUp,
+    /// Not any more, because it hung while the journal was full or makes way for its copy: it is taken back when it has completed its
+    /// commands.
+    Behind,
     /// Not any more, because it failed.
     Failed,
     /// Not any more, because an operator wanted that.
@@ -178,6 +181,7 @@ impl DriveState {
             Self::Present | Self::Copying => true,
             Self::Filling
             | Self::CatchingUp
+            | Self::Behind
             | Self::Failed
             | Self::Lost
             | Self::Removed

@@ -77,7 +77,11 @@ impl Array {
             // A loss that an operator wants is recorded even if no client writes anything.
             store.open(&mut self.core);
         }
-        self.end_wanting_back(drive);
+        if self.wanted_back().contains(drive) {
+            // The array does without it already, and would take it back at the next start as well.
+            self.end_wanting_back(drive);
+            self.record_lost(drive, why);
+        }
         self.lose(now, drive, why);
         self.move_on(now);
     }
@@ -208,6 +212,18 @@ impl Array {
         event.into_iter().for_each(|event| self.tell(event));
     }
 
+    /// Has it recorded that the array does without a drive.
+    fn record_lost(&mut self, drive: DriveIdx, why: Why) {
+        if let Some(store) = &mut self.store {
+            if store.records_losses() {
+                self.core.gate.unrecorded = self.core.gate.unrecorded.with(drive);
+            }
+            store.handle_lost(&mut self.core, drive, why);
+        } else {
+            self.core.lose_member(drive, Membership::Lost { why });
+        }
+    }
+
     pub(super) fn lose(&mut self, now: Instant, drive: DriveIdx, why: Why) {
         if self.core.drives.away().contains(drive) {
             return;
@@ -221,14 +237,7 @@ impl Array {
             self.core.holdings.nearly_present.without(DriveSet::EMPTY.with(drive));
         let events = self.core.drives.handle_lost(now, drive);
         self.note_lost_writes();
-        if let Some(store) = &mut self.store {
-            if store.records_losses() {
-                self.core.gate.unrecorded = self.core.gate.unrecorded.with(drive);
-            }
-            store.handle_lost(&mut self.core, drive, recorded);
-        } else {
-            self.core.lose_member(drive, Membership::Lost { why: recorded });
-        }
+        self.record_lost(drive, recorded);
         if let Some(journal) = &mut self.journal {
             journal.handle_lost(&mut self.core, drive);
         }

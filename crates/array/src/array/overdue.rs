@@ -174,14 +174,18 @@ impl Array {
     fn may_do_without(&self, now: Instant, drive: DriveIdx) -> bool {
         let drives = &self.core.drives;
         let is_busy = self.is_ending() || self.is_copied(drive) || now < self.watch.spared_until;
-        let is_refused = self.core.refused_now(now).contains(drive);
+        // What is sent again is not inside the drive, which would be taken back at once.
+        let is_refused = self.core.has_refused(drive);
         let fellows = self.core.place.layout.spec().fellows(drive);
+        let stalled = drives.stalled(now, BEHIND);
+        // Were others to hang as well, no write would go on for it (S1).
+        let hanging = stalled.or(drives.silent()).and(fellows).with(drive);
         drives.lost_data().is_empty()
-            && drives.can_spare(drives.silent().and(fellows).with(drive))
+            && drives.can_spare(hanging)
             && self.core.is_redundant(self.core.place.layout.stripes())
             && self.core.meta.has_room()
             // One that is only slow would be as far behind soon after it is back.
-            && drives.stalled(now, BEHIND).contains(drive)
+            && stalled.contains(drive)
             && !is_busy
             && !is_refused
     }

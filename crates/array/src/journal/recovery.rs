@@ -18,7 +18,7 @@
 //! - X3. Nothing is served before every ring that is there says for good that everything is over.
 //! - X4. It ends, whatever sectors drives do not give: each time it begins anew because of one, that is a sector more
 //!   which counts as unreadable. A sector of a ring counts as readable again when it is written; one that then is not
-//!   given is not written any more. Records say of their ring that it had such sectors: what it lacks then proves nothing.
+//!   given is not written any more. A mark says first of its ring that it has such sectors: what it lacks then proves nothing.
 //! - X5. What is computed is written only if it has the checksum that its transaction's records name.
 //! - X6. What is found in the journal is lacking on every drive of which it is known what it lacks. That is committed before it
 //!   ends.
@@ -45,6 +45,7 @@ use self::transfers::{Filled, Transfers};
 use super::record::{FoundRecord, Kind, Record};
 use super::ring::{Ring, Watermarks};
 use super::rules::{Rule, Rules};
+use super::verdict::Verdict;
 use crate::action::Sums;
 use crate::core::Core;
 use crate::names::SubId;
@@ -67,6 +68,21 @@ pub(crate) struct Recovery {
     placing: Placing,
 }
 
+/// Marks that rings are to get.
+#[derive(Clone, Copy, Debug)]
+struct Marks {
+    on: DriveSet,
+    says: Watermarks,
+    /// Whether sectors of these rings were not given.
+    has_gaps: bool,
+}
+
+impl Marks {
+    fn of_all(core: &Core, says: Watermarks) -> Self {
+        Self { on: core.drives.reachable(), says, has_gaps: false }
+    }
+}
+
 /// What is going on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
@@ -80,6 +96,8 @@ enum Step {
     Judging,
     /// and what was not right is being written.
     Mending,
+    /// Rings of which sectors were not given say so.
+    Noting,
     /// The next thing to compute is being chosen.
     Choosing,
     /// What is needed to compute a part of a transaction is being read.
@@ -242,9 +260,13 @@ impl Recovery {
             Step::Reading => self.examine(core, now, rings),
             // X1
             Step::Opening if core.gate.may_write && core.gate.unrecorded.is_empty() => {
-                self.decide(core, rings);
+                self.decide(core, now, rings);
             }
             Step::Opening | Step::Done => {}
+            Step::Noting => {
+                self.release(core);
+                self.step = Step::Choosing;
+            }
             Step::Summing => self.sum(core),
             Step::Judging => self.judge(core, now),
             Step::Mending => self.judge_next(core, now),
@@ -270,7 +292,7 @@ impl Recovery {
                 let next = self.decision.next();
                 let says = Watermarks { committed: next - 1, retired: next };
                 if self.rules.keep(Rule::Conclude) {
-                    self.mark(core, now, rings, says);
+                    self.mark(core, now, rings, Marks::of_all(core, says));
                 }
                 self.step = Step::Concluding;
             }
@@ -328,7 +350,7 @@ impl Recovery {
     }
 
     /// Decides what is the last content of every sector, and holds the space of all that counts.
-    fn decide(&mut self, core: &mut Core, rings: &mut [Ring]) {
+    fn decide(&mut self, core: &mut Core, now: Instant, rings: &mut [Ring]) {
         self.came_short = false; // What was not given of the rings is known by now.
         if self.rules.keep(Rule::MissedAgain) {
             self.decision.mark_missed(core, &self.scan);
@@ -341,7 +363,12 @@ impl Recovery {
                 Room::Short => {}
             }
         }
-        self.step = Step::Choosing;
+        // Before anything is written there that may make them readable.
+        let Verdict { retired, committed, .. } = *self.decision.verdict();
+        let on = self.scan.with_gaps(retired);
+        let says = Watermarks { committed, retired };
+        self.mark(core, now, rings, Marks { on, says, has_gaps: true });
+        self.step = Step::Noting;
     }
 
     /// Puts a record onto a ring: all of a buffer.
@@ -357,14 +384,15 @@ impl Recovery {
         self.transfers.write(core, now, at, buf, durability);
     }
 
-    /// Every ring that is there gets a mark.
-    fn mark(&mut self, core: &mut Core, now: Instant, rings: &mut [Ring], says: Watermarks) {
+    /// Those of these rings that are there get a mark.
+    fn mark(&mut self, core: &mut Core, now: Instant, rings: &mut [Ring], marks: Marks) {
+        let Marks { on, says, has_gaps } = marks;
         let Watermarks { committed, retired } = says;
         let mut dropped: Vec<u64> = self.decision.verdict().dropped.iter().copied().collect();
         dropped.retain(|&id| id >= retired);
         dropped.truncate(Record::DROPPED_MAX);
         let with_ring = core.place.layout.spec().ring_drives();
-        for drive in core.drives.reachable().and(with_ring).iter() {
+        for drive in on.and(core.drives.reachable()).and(with_ring).iter() {
             let ring = &mut rings[drive.as_usize()];
             let record = Record {
                 ring: ring.name,
@@ -377,7 +405,7 @@ impl Recovery {
                 committed,
                 retired,
                 dropped: dropped.clone(),
-                has_gaps: false,
+                has_gaps,
             };
             let at = At::one(drive, Space::Drive, record.place);
             let buf = self.transfers.acquire(core, Sectors::new(1));

@@ -116,8 +116,8 @@ pub struct Record {
     pub retired: u64,
     /// Transactions that were found uncommitted after a crash, and count as never begun.
     pub dropped: Vec<u64>,
-    /// Whether sectors of its ring could not be read when a recovery wrote it: it may lie where another record did, so that what
-    /// the ring lacks proves nothing.
+    /// Of a mark whether sectors of its ring could not be read when a recovery wrote it: records were written over them since,
+    /// so that what the ring lacks proves nothing.
     pub has_gaps: bool,
 }
 
@@ -287,6 +287,9 @@ impl Record {
         // One an atom of time would not get there.
         if [self.id, self.committed, self.retired].into_iter().any(|number| number > 1 << 62) {
             return Err(RecordError::Field("transaction"));
+        }
+        if self.has_gaps && self.kind != Kind::Mark {
+            return Err(RecordError::Field("gaps"));
         }
         let is_empty = self.payload() == Sectors::ZERO;
         match self.kind {

@@ -78,6 +78,11 @@ impl Engine {
     fn lose_now(&mut self, drive: DriveIdx) -> Result<(), HostError> {
         self.seat(drive)?;
         let (lost, spec) = (self.parts.array.lost(), *self.parts.array.layout().spec());
+        if self.parts.array.wanted_back().contains(drive) {
+            let now = self.now();
+            self.parts.array.handle_lost(now, drive, Why::ByHand);
+            return Ok(());
+        }
         if lost.contains(drive) {
             return fail(format!("drive {drive} is already failed or missing"));
         }
@@ -220,6 +225,7 @@ impl Engine {
             let state = match seat.name {
                 None if seat.is_removed => DriveState::Removed,
                 None => DriveState::Missing,
+                Some(_) if array.wanted_back().contains(drive) => DriveState::Behind,
                 Some(_) if seat.work.failure().is_some() => DriveState::Failed,
                 Some(_) if array.is_catching_up(drive) => DriveState::CatchingUp,
                 Some(_) if array.is_filling(drive) => DriveState::Filling,

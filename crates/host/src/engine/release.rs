@@ -190,7 +190,7 @@ impl Engine {
         }
         if !self.unused().contains(drive) {
             return fail(format!(
-                "drive {drive} is being replaced, and is taken back if that fails"
+                "drive {drive} is about to be taken back: array fail {drive} comes first"
             ));
         }
         let seat = self.seat(drive)?;

@@ -6,7 +6,7 @@ use levelhead_block::{BufId, Durability, Place, SectorSet};
 use levelhead_units::{DriveIdx, Instant, Lba, Sectors};
 
 use super::decision::Homed;
-use super::{At, Recovery, Space, Step};
+use super::{At, Marks, Recovery, Space, Step};
 use crate::action::{Action, Sums};
 use crate::core::Core;
 use crate::journal::ring::{Ring, Watermarks};
@@ -66,7 +66,7 @@ impl Recovery {
             let says = Watermarks { committed: committed.max(newest), retired };
             self.decision.tell(core);
             if self.rules.keep(Rule::Decide) {
-                self.mark(core, now, rings, says);
+                self.mark(core, now, rings, Marks::of_all(core, says));
             }
             self.placing.plan(core, &self.decision, self.rules);
             self.step = Step::Marking;
@@ -158,7 +158,7 @@ impl Recovery {
             committed,
             retired,
             dropped: Vec::new(),
-            has_gaps: self.scan.with_gaps(retired).contains(ring.drive),
+            has_gaps: false,
         };
         core.out.log(Place { buf, sector: 0 }, record, Sums::Known(sums));
         self.computing.computed.push(Computed { homed, buf, place, cells: cells.to_vec() });

@@ -333,7 +333,7 @@ mod tests {
         let core = Core::new(&settings, Streams::new(1));
         let [first, second] = [0, 1].map(DriveIdx::new);
         let sector = At::one(second, Space::Drive, Lba::new(9));
-        let on = |ring, kind, id, has_gaps| {
+        let on = |ring, kind, id, retired, has_gaps| {
             let record = Record {
                 ring: RingName { array: Uuid::default(), member: MemberId::default() },
                 place: Lba::new(7),
@@ -343,21 +343,21 @@ mod tests {
                 participants: DriveSet::first(2),
                 runs: Vec::new(),
                 committed: 0,
-                retired: 5,
+                retired,
                 dropped: Vec::new(),
                 has_gaps,
             };
             OnRing { ring, found: FoundRecord { record, sums: Vec::new(), is_whole: true } }
         };
-        let intent = on(first, Kind::Intent, 5, false);
+        let intent = on(first, Kind::Intent, 5, 5, false);
         for (other, gap, is_unwritten) in [
             (None, None, true),
-            (Some(on(second, Kind::Intent, 5, false)), None, false),
+            (Some(on(second, Kind::Intent, 5, 5, false)), None, false),
             (None, Some(sector), false),
-            (Some(on(second, Kind::Payload, 6, true)), None, false),
-            (Some(on(second, Kind::Payload, 6, false)), None, true),
+            (Some(on(second, Kind::Mark, 0, 5, true)), None, false),
+            (Some(on(second, Kind::Mark, 0, 5, false)), None, true),
             // That recovery came to its end.
-            (Some(on(second, Kind::Payload, 4, true)), None, true),
+            (Some(on(second, Kind::Mark, 0, 4, true)), None, true),
         ] {
             let mut decision = Decision::new(1, Rules::ALL);
             decision.verdict.retired = 5;

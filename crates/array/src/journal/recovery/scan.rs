@@ -108,8 +108,11 @@ impl Scan {
     /// off and has written there since.
     pub(super) fn with_gaps(&self, retired: u64) -> DriveSet {
         let unread = self.torn.iter().chain(&self.rewritten).map(|at| at.drive);
-        let records = self.records.iter().filter(|on| on.found.record.id >= retired);
-        unread.chain(records.filter(|on| on.found.record.has_gaps).map(|on| on.ring)).collect()
+        let marks = self.records.iter().filter(|on| {
+            let record = &on.found.record;
+            record.has_gaps && record.retired >= retired
+        });
+        unread.chain(marks.map(|on| on.ring)).collect()
     }
 
     /// On which rings the record of a participant was found whole.

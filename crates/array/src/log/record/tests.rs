@@ -34,12 +34,13 @@ const SUMS: [u32; 3] = [0x1111_1111, 0x2222_2222, 0x3333_3333];
 
 fn mark() -> Record {
     let (kind, id, runs) = (Kind::Mark, 0, Vec::new());
-    Record { kind, id, runs, participants: DriveSet::EMPTY, dropped: vec![7, 9], ..example() }
+    let (dropped, participants, has_gaps) = (vec![7, 9], DriveSet::EMPTY, true);
+    Record { kind, id, runs, participants, dropped, has_gaps, ..example() }
 }
 
 fn intent() -> Record {
     let runs = example().runs.into_iter().map(|run| ChangedRun { is_here: false, ..run });
-    Record { kind: Kind::Intent, runs: runs.collect(), has_gaps: true, ..example() }
+    Record { kind: Kind::Intent, runs: runs.collect(), ..example() }
 }
 
 fn lines(bytes: &[u8]) -> Vec<String> {
@@ -100,6 +101,7 @@ fn what_cannot_be_is_refused_by_the_name_of_the_field() {
     assert_eq!(named(at::LISTS + 14, 1), RecordError::Field("unnamed bytes"));
     assert_eq!(named(at::LISTS - 1, 1), RecordError::Field("unnamed bytes"));
     assert_eq!(named(at::KIND, 2), RecordError::Field("mark"));
+    assert_eq!(named(at::GAPS, 1), RecordError::Field("gaps"), "of a payload");
     assert_eq!(Record::decode(&[0; SECTOR_SIZE]), Err(RecordError::Absent));
     assert_eq!(Record::decode(&[0; 7]), Err(RecordError::Absent));
 }
