@@ -58,7 +58,7 @@ impl Array {
 
     /// Whether a write must fail at once (O3).
     pub(crate) fn is_beyond_given_up(&self) -> bool {
-        self.core.writes.given_up >= GIVEN_UP_MAX
+        self.core.writes.given_up() >= GIVEN_UP_MAX
     }
 
     /// When to look next for drives that a write or a flush has waited for as long as [`Patience::lost`]: not before
@@ -102,7 +102,7 @@ impl Array {
 
     /// Drives that have been silent, or have kept a change waiting, for too long.
     fn overdue(&self) -> DriveSet {
-        let journals = self.core.place.layout.spec().journal_drives();
+        let journals = self.core.layout().spec().journal_drives();
         let silent = self.core.drives.silent().and(journals);
         let overdue = self.core.drives.overdue().or(self.watch.kept_waiting).or(silent);
         overdue.without(self.core.drives.away())
@@ -174,10 +174,10 @@ impl Array {
         let drives = &self.core.drives;
         let is_busy = self.is_ending() || self.is_copied(drive) || now < self.watch.spared_until;
         let is_refused = self.core.refused_now(now).contains(drive);
-        let fellows = self.core.place.layout.spec().fellows(drive);
+        let fellows = self.core.layout().spec().fellows(drive);
         drives.lost_data().is_empty()
             && drives.can_spare(drives.silent().and(fellows).with(drive))
-            && self.core.is_redundant(self.core.place.layout.stripes())
+            && self.core.is_redundant(self.core.layout().stripes())
             && self.core.meta.has_room()
             && !is_busy
             && !is_refused
@@ -204,7 +204,7 @@ impl Array {
     /// Whether a write, a flush or the metadata waits for a drive, and the layout survives the loss of every drive
     /// that is silent and shares a stripe with it (S1 of [`silence`](crate::drives::silence)).
     fn may_lose(&self, drive: DriveIdx) -> bool {
-        let is_redundant = self.core.is_redundant(self.core.place.layout.stripes());
+        let is_redundant = self.core.is_redundant(self.core.layout().stripes());
         let waits = |&op: &OpId| {
             let op = self.work.ops.get(op);
             matches!(
@@ -213,13 +213,13 @@ impl Array {
             )
         };
         let drives = &self.core.drives;
-        let journals = self.core.place.layout.spec().journal_drives();
+        let journals = self.core.layout().spec().journal_drives();
         if journals.contains(drive) {
             // All others have the whole journal, and no data is lost with it: it is not waited for any longer (S4).
             let silent = drives.silent().and(journals).with(drive);
             return drives.can_spare(silent) && self.core.is_waited_for(drive, waits);
         }
-        let fellows = self.core.place.layout.spec().fellows(drive);
+        let fellows = self.core.layout().spec().fellows(drive);
         let silent = drives.silent().or(self.watch.kept_waiting).and(fellows.with(drive));
         is_redundant && drives.can_spare(silent) && self.core.is_waited_for(drive, waits)
     }

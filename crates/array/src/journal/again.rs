@@ -73,7 +73,7 @@ impl Journal {
     /// When something that was announced is to be logged, if its drive hinders until then.
     pub(super) fn log_announced_at(&self, core: &Core) -> Option<Instant> {
         // No transaction begins before the losses are recorded that it does without (J1).
-        if !self.can_do_without(core) || !core.gate.unrecorded.is_empty() {
+        if !self.can_do_without(core) || !core.gate.unrecorded().is_empty() {
             return None;
         }
         let records = self.held_up(core).map(|(_, transaction)| transaction.since).min();
@@ -101,8 +101,7 @@ impl Journal {
             let pending = self.requests.pending.get_mut(&op).expect("its operation waits");
             pending.left -= 1;
             pending.intents.retain(|&other| other != id);
-            let is_other =
-                |stored: &Stored| !rows.contains(&core.place.layout.symbol(stored.cell).0);
+            let is_other = |stored: &Stored| !rows.contains(&core.layout().symbol(stored.cell).0);
             pending.to_place.retain(is_other);
         }
         let ops = core.writing_to(core.log.hindering, now, LOG_AFTER);
@@ -163,7 +162,7 @@ impl Journal {
         let intent = &self.transactions.open[&id];
         let mut words: BTreeMap<Row, Vec<Stored>> = BTreeMap::new();
         for stored in intent.changes.cells() {
-            words.entry(core.place.layout.symbol(stored.cell).0).or_default().push(*stored);
+            words.entry(core.layout().symbol(stored.cell).0).or_default().push(*stored);
         }
         let whole = |(row, cells)| {
             let (coverage, absent) = (Coverage::All, Vec::new());

@@ -177,7 +177,7 @@ impl Journal {
                 continue;
             }
             let is_awaited = awaited.contains(drive) && ring.holds_below(retired);
-            if core.gate.may_write && (is_awaited || ring.is_clogged(retired)) {
+            if core.gate.may_write() && (is_awaited || ring.is_clogged(retired)) {
                 ring.enter_mark(core.arm(drive));
             }
         }

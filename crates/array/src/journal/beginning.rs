@@ -22,7 +22,7 @@ impl Journal {
         if self.transactions.uncommitted.len() >= Record::DROPPED_MAX {
             return false; // After a crash a mark may have to name all of them.
         }
-        if !core.gate.unrecorded.is_empty() {
+        if !core.gate.unrecorded().is_empty() {
             return false; // It may do without a drive that is still a member after a crash (J1).
         }
         let Some(at) = self.first_to_begin(core) else {

@@ -495,7 +495,7 @@ impl Journal {
             return;
         }
         let Core { meta, place, log, .. } = core;
-        let mut miss = |cell: Cell| meta.miss(drive, place.layout.symbol(cell).0.stripe);
+        let mut miss = |cell: Cell| meta.miss(drive, place.layout().symbol(cell).0.stripe);
         for transaction in self.transactions.open.values_mut().chain(&mut self.requests.waiting) {
             let cells = transaction.changes.cells().iter().map(|stored| stored.cell);
             let own = cells.filter(|cell| cell.drive == drive).map(&mut miss);
@@ -625,7 +625,7 @@ impl Journal {
 
     /// Losses that are recorded for good by now count.
     fn look_at_losses(&mut self, core: &mut Core, now: Instant) {
-        let mut settled = core.drives.away().without(core.gate.unrecorded);
+        let mut settled = core.drives.away().without(core.gate.unrecorded());
         if !self.form.rules.keep(Rule::Loss) {
             settled = core.drives.away();
         }

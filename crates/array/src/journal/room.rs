@@ -195,7 +195,7 @@ impl Journal {
     /// in turns.
     fn copies(&self, core: &Core, transaction: &Transaction, own: &[DriveIdx]) -> Vec<Copied> {
         let end = transaction.changes.end();
-        if end <= core.holdings.synced_for_good || self.form.spec.is_mirror() || self.is_apart() {
+        if end <= core.holdings.synced_for_good() || self.form.spec.is_mirror() || self.is_apart() {
             return Vec::new();
         }
         let present: Vec<DriveIdx> = core.counted().iter().collect();
