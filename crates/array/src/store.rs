@@ -546,12 +546,12 @@ impl Store {
 
     /// Renews the lease, where one is needed, while there is work (N4 of the fence).
     fn keep_lease(&mut self, core: &mut Core, now: Instant, silent: DriveSet) {
-        let Some(end) = core.gate.lease_end else { return };
+        let Some(end) = core.gate.lease_end() else { return };
         let is_opening = self.phase == Phase::Opening(0) || self.are_wishes_due;
-        let spec = *core.place.layout.spec();
+        let spec = *core.layout().spec();
         let begun = if is_opening { None } else { self.fence.take_enough(&spec, silent) };
         if let Some(begun) = begun {
-            core.gate.lease_end = Some(Fence::lease_end(begun));
+            core.gate.set_lease_end(Fence::lease_end(begun));
         } else if Fence::is_old(now, end)
             && !self.fence.is_asked()
             && (!core.is_quiet() || !self.have_newest(self.meant(core)))
@@ -569,8 +569,8 @@ impl Store {
             self.fence.ask(now, core.drives.reachable());
         }
         let begun = self.fence.take_over(silent);
-        if let (Some(end), Some(begun)) = (&mut core.gate.lease_end, begun) {
-            *end = Fence::lease_end(begun);
+        if let Some(begun) = begun {
+            core.gate.set_lease_end(Fence::lease_end(begun));
         }
         begun.is_some()
     }
@@ -587,7 +587,7 @@ impl Store {
         };
         let recorded = seats_where(&seats, is_away);
         core.meta.note_committed(generation, seats);
-        core.holdings.synced_for_good = core.holdings.synced_for_good.max(synced_last);
+        core.holdings.note_synced_for_good(synced_last);
         core.note_recorded(recorded); // G2
     }
 
@@ -625,7 +625,7 @@ impl Store {
             Phase::Opening(0) => {
                 let has_looked = self.has_looked(core, now, silent);
                 if has_looked {
-                    let first = core.gate.lease_end.and(reachable.without(silent).iter().next());
+                    let first = core.gate.lease_end().and(reachable.without(silent).iter().next());
                     self.alone = first.map(|drive| Alone { drive, left: 1 });
                     self.begin(core, now, State::Dirty);
                     self.phase = Phase::Opening(1);
@@ -639,7 +639,7 @@ impl Store {
                 true
             }
             Phase::Opening(2) if are_committed && self.have_newest(reachable.without(silent)) => {
-                let at = match core.gate.lease_end {
+                let at = match core.gate.lease_end() {
                     None => now,
                     Some(_) => *self.opens_at.get_or_insert(Fence::last_lease_end(now)),
                 };
@@ -711,10 +711,10 @@ impl Store {
 
     /// Whether it is time to write what nothing waits for.
     fn is_later_due(&mut self, core: &Core, now: Instant) -> bool {
-        let has_written = core.writes.ended > self.refreshed.writes;
+        let has_written = core.writes.ended() > self.refreshed.writes;
         let after = match core.meta.change() {
             Change::Later => Some(LATER),
-            Change::None if has_written && core.gate.lease_end.is_some() => Some(fence::SIGN),
+            Change::None if has_written && core.gate.lease_end().is_some() => Some(fence::SIGN),
             Change::None if core.log.ring_wraps > self.refreshed.ring_wraps => Some(LATER),
             Change::None if has_written => Some(REFRESH),
             Change::None | Change::Now => None,
@@ -734,17 +734,17 @@ impl Store {
             // Everything was flushed, and nothing is in the journal from now on (RB2).
             for drive in core.drives.filling().iter() {
                 if !core.meta.members()[drive.as_usize()].is_present() {
-                    let to = core.holdings.valid[drive.as_usize()].min(core.place.layout.stripes());
+                    let to = core.holdings.front(drive).min(core.layout().stripes());
                     core.meta.set_filled(drive, to);
                 }
             }
         }
         self.check(core, state);
-        let synced = if state == State::Clean { core.holdings.synced } else { 0 };
+        let synced = if state == State::Clean { core.holdings.synced() } else { 0 };
         let is_unwritten = matches!(self.phase, Phase::Shut | Phase::Closed);
         let is_known = self.synced == Synced::Safely || (state == State::Clean && !is_unwritten); // G6
         let first = core.log.next.filter(|_| state == State::Clean && !is_unwritten);
-        let (is_journaled, core_synced) = (core.log.is_journaled, core.holdings.synced);
+        let (is_journaled, core_synced) = (core.log.is_journaled, core.holdings.synced());
         let meant = core.drives.reachable();
         let metadata = core.meta.now_mut();
         (metadata.generation, metadata.run, metadata.base) = (generation, self.run, base);
@@ -769,7 +769,7 @@ impl Store {
         self.content = Arc::new(metadata.clone());
         self.uncommitted.push_back(Begun::of(&self.content));
         self.gives = true;
-        let (writes, ring_wraps) = (core.writes.ended, core.log.ring_wraps);
+        let (writes, ring_wraps) = (core.writes.ended(), core.log.ring_wraps);
         self.refreshed = Refreshed { at: now, writes, ring_wraps };
         core.meta.begin(generation);
         if was == Change::Now && self.records_changes() {
@@ -799,8 +799,7 @@ impl Store {
         let meant = self.meant(core);
         let away = not_present(&self.content.members);
         let others = meant.without(silent);
-        let is_needed =
-            self.phase.is_last() || !core.place.layout.spec().is_enough(away.or(others));
+        let is_needed = self.phase.is_last() || !core.layout().spec().is_enough(away.or(others));
         let given = if is_needed { meant } else { others };
         let given = self.alone.map_or(given, |alone| DriveSet::EMPTY.with(alone.drive));
         let given = if core.is_held(now) { DriveSet::EMPTY } else { given };

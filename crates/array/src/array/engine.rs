@@ -122,7 +122,7 @@ impl Array {
         self.spare_drives(now);
         self.core.drives.note_standstill(now);
         // Its time has not gone on, that of other machines has (N4 of the fence).
-        self.core.gate.lease_end = self.core.gate.lease_end.map(|_| now);
+        self.core.gate.set_lease_end(now);
         if let Some(store) = &mut self.store {
             store.handle_standstill();
         }
@@ -207,7 +207,7 @@ impl Array {
 
     /// Tells what is new about the resync.
     pub(super) fn tell_resync(&mut self) {
-        let (synced, stripes) = (self.core.holdings.synced, self.core.place.layout.stripes());
+        let (synced, stripes) = (self.core.holdings.synced(), self.core.layout().stripes());
         let event = self.own.resync_told.look(self.own.resync, ResyncProgress { synced, stripes });
         event.into_iter().for_each(|event| self.tell(event));
     }
@@ -216,7 +216,7 @@ impl Array {
     fn record_lost(&mut self, drive: DriveIdx, why: Why) {
         if let Some(store) = &mut self.store {
             if store.records_losses() {
-                self.core.gate.unrecorded = self.core.gate.unrecorded.with(drive);
+                self.core.gate.lose(drive);
             }
             store.handle_lost(&mut self.core, drive, why);
         } else {
@@ -232,9 +232,7 @@ impl Array {
         let recorded = self.recorded_why(drive, why);
         self.note_copied_lost(drive);
         self.own.rebuild.forget_copied(drive);
-        self.core.holdings.valid[drive.as_usize()] = 0;
-        self.core.holdings.nearly_present =
-            self.core.holdings.nearly_present.without(DriveSet::EMPTY.with(drive));
+        self.core.holdings.lose(drive);
         let events = self.core.drives.handle_lost(now, drive);
         self.note_lost_writes();
         self.record_lost(drive, recorded);
@@ -246,7 +244,7 @@ impl Array {
         self.core.verify.promises.forget_reads(drive);
         let is_copied = self.has_made_way(drive);
         self.core.out.push(Action::Event(Event::Lost { drive, why, is_copied }));
-        let (lost, spec) = (self.core.drives.lost(), *self.core.place.layout.spec());
+        let (lost, spec) = (self.core.drives.lost(), *self.core.layout().spec());
         if self.core.has_failed() && survived {
             self.tell(ArrayEvent::Failed { lost, survives: spec.redundant() });
         }

@@ -46,7 +46,7 @@ impl FlushOp {
         }
         // Later flushes do not fail for what this one says: later writes go to the other drives.
         let is_gone = core.has_failed() || self.has_lost_writes;
-        core.writes.flushed = core.writes.flushed.max(self.covers);
+        core.writes.note_flushed(self.covers);
         self.answer(core, if is_gone { Outcome::Gone } else { Outcome::GOOD });
         true
     }
@@ -59,7 +59,7 @@ impl FlushOp {
     fn answer(&self, core: &mut Core, outcome: Outcome) {
         let cost = Cost { subs: self.subs, ..Cost::default() };
         // What the lost drives missed is safe only when the others have recorded their loss.
-        let relies_on = if outcome.is_good() { core.gate.unrecorded } else { Default::default() };
+        let relies_on = if outcome.is_good() { core.gate.unrecorded() } else { Default::default() };
         core.answer(relies_on, Answer { request: self.request, outcome, cost });
     }
 }
@@ -90,8 +90,8 @@ impl Array {
         let pending: Vec<SubId> =
             drives.into_iter().map(|drive| flush(&mut self.core, drive)).collect();
         let subs = pending.len() as u32;
-        let covers = self.core.writes.ended;
-        let has_lost_writes = std::mem::take(&mut self.core.writes.has_lost);
+        let covers = self.core.writes.ended();
+        let has_lost_writes = self.core.writes.take_lost();
         let awaits = self.core.log.at_risk.wait();
         let flush = FlushOp { request, pending, subs, awaits, covers, has_lost_writes };
         self.work.ops.insert(op, Op::Flush(flush));
@@ -111,7 +111,7 @@ impl Array {
         if !self.core.loses_writes() {
             return;
         }
-        let ended = self.core.writes.ended;
+        let ended = self.core.writes.ended();
         let mut is_said = false;
         for op in self.work.ops.values_mut() {
             if let Op::Flush(flush) = op {
@@ -120,6 +120,8 @@ impl Array {
                 is_said |= flush.covers >= ended;
             }
         }
-        self.core.writes.has_lost |= !is_said;
+        if !is_said {
+            self.core.writes.lose();
+        }
     }
 }

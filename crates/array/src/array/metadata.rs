@@ -25,7 +25,7 @@ impl Array {
     /// What some member says of itself that holds what this drive should: data, or nothing but the journal. Nothing where
     /// nothing is recorded.
     pub fn own_of_a_member(&self, like: DriveIdx) -> Option<&Own> {
-        let (store, spec) = (self.store.as_ref()?, self.core.place.layout.spec());
+        let (store, spec) = (self.store.as_ref()?, self.core.layout().spec());
         let data = spec.data_drives();
         let alike = if data.contains(like) { data } else { spec.journal_drives() };
         let mut present = self.core.drives.present().and(alike).iter();
@@ -39,7 +39,7 @@ impl Array {
 
     /// Sectors of a drive that hold data, where that is recorded.
     pub fn drive_size(&self, drive: DriveIdx) -> Option<Sectors> {
-        let has_data = self.core.place.layout.spec().data_drives().contains(drive);
+        let has_data = self.core.layout().spec().data_drives().contains(drive);
         self.store.as_ref()?;
         Some(if has_data { self.core.meta.now().drive_size } else { Sectors::ZERO })
     }
@@ -67,7 +67,7 @@ impl Array {
 
     /// Stripes, from the first on, whose redundancy is valid as enough drives say.
     pub fn synced_recorded(&self) -> u64 {
-        if self.is_recorded() { self.core.holdings.synced_for_good } else { 0 }
+        if self.is_recorded() { self.core.holdings.synced_for_good() } else { 0 }
     }
 
     /// How many sectors of its drives are damaged, and how well that is known.
@@ -89,7 +89,7 @@ impl Array {
 
     /// Whether data may be written: the metadata says that the array is in use, and which drives it does without.
     pub fn is_open(&self) -> bool {
-        self.core.gate.may_write
+        self.core.gate.may_write()
     }
 
     /// What operators have said of the array's own work, and how far that is.
@@ -130,7 +130,7 @@ impl Array {
         }
         let meta = &self.core.meta;
         // What was found on too few drives is so again at the next start.
-        let is_as_found = !self.core.gate.may_write && !meta.wants_opening();
+        let is_as_found = !self.core.gate.may_write() && !meta.wants_opening();
         let is_recorded = meta.is_settled() || is_as_found || self.core.has_failed();
         let mut is_done = self.end.stop == Stop::Wanted && self.work.ops.is_empty() && is_recorded;
         if let (true, Some(journal)) = (is_done, &mut self.journal) {
@@ -160,7 +160,7 @@ impl Array {
                 let silent = self.core.drives.silent();
                 store.advance(&mut self.core, now, silent);
                 looks = store.take_wanted_looks();
-                self.core.gate.may_write = store.is_open();
+                self.core.gate.set_open(store.is_open());
                 let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
                 if (is_ready && store.is_open()) || self.core.has_failed() {
                     self.work.open();

@@ -116,7 +116,7 @@ impl Array {
         let wishes =
             settings.recorded.as_ref().map(|known| known.metadata.wishes).unwrap_or_default();
         let size = settings.area.size();
-        assert!(core.place.layout.stripes() > 0, "{} sectors hold no stripe", size.get());
+        assert!(core.layout().stripes() > 0, "{} sectors hold no stripe", size.get());
         let mut array = Self {
             core,
             policy: settings.policy,
@@ -138,7 +138,7 @@ impl Array {
             array.tell(ArrayEvent::Assembled {
                 absent: array.core.drives.away(),
                 forced: if recorded.forced_over.is_some() { Forced::Yes } else { Forced::No },
-                unsynced: array.core.place.layout.stripes() - array.core.holdings.synced,
+                unsynced: array.core.layout().stripes() - array.core.holdings.synced(),
             });
             array.tell_scrub_goes_on();
         }
@@ -148,17 +148,17 @@ impl Array {
 
     /// How many sectors clients can address.
     pub fn size(&self) -> Sectors {
-        self.core.place.layout.size()
+        self.core.layout().size()
     }
 
     /// Where everything lies.
     pub fn layout(&self) -> &Layout {
-        &self.core.place.layout
+        self.core.layout()
     }
 
     /// Where the layout's sectors lie on every drive.
     pub fn area(&self) -> &Area {
-        &self.core.place.area
+        self.core.area()
     }
 
     /// The lost drives.
@@ -173,12 +173,12 @@ impl Array {
 
     /// Those of the lost drives whose loss is not safely recorded yet, where losses are recorded.
     pub fn unrecorded(&self) -> DriveSet {
-        self.core.gate.unrecorded
+        self.core.gate.unrecorded()
     }
 
     /// Stripes whose redundancy is valid, from the first on.
     pub fn synced(&self) -> u64 {
-        self.core.holdings.synced
+        self.core.holdings.synced()
     }
 
     /// How far the resync is.

@@ -57,18 +57,16 @@ impl Array {
     pub(crate) fn claim(&mut self, now: Instant, start: Start) -> Option<OpId> {
         let (stripes, access) = match &start {
             Start::Read(Wanted { extent, .. }) => {
-                (self.core.place.layout.stripes_of(*extent), Access::Shared)
+                (self.core.layout().stripes_of(*extent), Access::Shared)
             }
             Start::Write(Cause::Client(parts)) => {
-                (self.core.place.layout.stripes_of(parts[0].extent), Access::Exclusive)
+                (self.core.layout().stripes_of(parts[0].extent), Access::Exclusive)
             }
             &Start::Write(Cause::Resync { first, end }) => (first..end, Access::Exclusive),
             &Start::Check(Scope::Scan { first, end }) => (first..end, Access::Shared),
             &Start::Check(Scope::Mend { row }) => (row.stripe..row.stripe + 1, Access::Exclusive),
             Start::Fill(span) => (span.first..span.end, Access::Shared),
-            Start::Mend(span) => {
-                (mend::stripes_of(&self.core.place.layout, span), Access::Exclusive)
-            }
+            Start::Mend(span) => (mend::stripes_of(self.core.layout(), span), Access::Exclusive),
         };
         let is_change = access == Access::Exclusive;
         if is_change && self.work.locks.would_wait(&stripes, access) && self.joins(&start, &stripes)
@@ -214,19 +212,19 @@ impl Array {
                 read.handle_done(&mut self.core, now, fetched(extent));
             }
             (Op::Write(write), Command::Read { extent, .. }) => {
-                write.fetch.handle_done(&self.core.place.layout, fetched(extent));
+                write.fetch.handle_done(self.core.layout(), fetched(extent));
             }
             (Op::Write(write), Command::Write { .. }) => write.handle_written(sub),
             (Op::Check(check), Command::Read { extent, .. }) => {
-                check.handle_done(&self.core.place.layout, fetched(extent));
+                check.handle_done(self.core.layout(), fetched(extent));
             }
             (Op::Check(check), Command::Write { .. }) => check.handle_written(sub),
             (Op::Fill(fill), Command::Read { extent, .. }) => {
-                fill.fetch_mut().handle_done(&self.core.place.layout, fetched(extent));
+                fill.fetch_mut().handle_done(self.core.layout(), fetched(extent));
             }
             (Op::Fill(fill), Command::Write { .. }) => fill.handle_written(sub),
             (Op::Mend(mend), Command::Read { extent, .. }) => {
-                mend.handle_done(&self.core.place.layout, fetched(extent));
+                mend.handle_done(self.core.layout(), fetched(extent));
             }
             (Op::Mend(mend), Command::Write { .. }) => mend.handle_written(&self.core, sub),
             (Op::Flush(flush), Command::Flush) => flush.handle_done(sub),

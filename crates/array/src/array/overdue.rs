@@ -59,7 +59,7 @@ impl Array {
 
     /// Whether a write must fail at once (O3).
     pub(crate) fn is_beyond_given_up(&self) -> bool {
-        self.core.writes.given_up >= GIVEN_UP_MAX
+        self.core.writes.given_up() >= GIVEN_UP_MAX
     }
 
     /// When to look next for drives that a write or a flush has waited for as long as [`Patience::lost`]: not before
@@ -103,7 +103,7 @@ impl Array {
 
     /// Drives that have been silent, or have kept a change waiting, for too long.
     fn overdue(&self) -> DriveSet {
-        let journals = self.core.place.layout.spec().journal_drives();
+        let journals = self.core.layout().spec().journal_drives();
         let silent = self.core.drives.silent().and(journals);
         let overdue = self.core.drives.overdue().or(self.watch.kept_waiting).or(silent);
         overdue.without(self.core.drives.away())
@@ -176,13 +176,13 @@ impl Array {
         let is_busy = self.is_ending() || self.is_copied(drive) || now < self.watch.spared_until;
         // What is sent again is not inside the drive, which would be taken back at once.
         let is_refused = self.core.has_refused(drive);
-        let fellows = self.core.place.layout.spec().fellows(drive);
+        let fellows = self.core.layout().spec().fellows(drive);
         let stalled = drives.stalled(now, BEHIND);
         // Were others to hang as well, no write would go on for it (S1).
         let hanging = stalled.or(drives.silent()).and(fellows).with(drive);
         drives.lost_data().is_empty()
             && drives.can_spare(hanging)
-            && self.core.is_redundant(self.core.place.layout.stripes())
+            && self.core.is_redundant(self.core.layout().stripes())
             && self.core.meta.has_room()
             // One that is only slow would be as far behind soon after it is back.
             && stalled.contains(drive)
@@ -211,7 +211,7 @@ impl Array {
     /// Whether a write, a flush or the metadata waits for a drive, and the layout survives the loss of every drive
     /// that is silent and shares a stripe with it (S1 of [`silence`](crate::drives::silence)).
     fn may_lose(&self, drive: DriveIdx) -> bool {
-        let is_redundant = self.core.is_redundant(self.core.place.layout.stripes());
+        let is_redundant = self.core.is_redundant(self.core.layout().stripes());
         let waits = |&op: &OpId| {
             let op = self.work.ops.get(op);
             matches!(
@@ -220,13 +220,13 @@ impl Array {
             )
         };
         let drives = &self.core.drives;
-        let journals = self.core.place.layout.spec().journal_drives();
+        let journals = self.core.layout().spec().journal_drives();
         if journals.contains(drive) {
             // All others have the whole journal, and no data is lost with it: it is not waited for any longer (S4).
             let silent = drives.silent().and(journals).with(drive);
             return drives.can_spare(silent) && self.core.is_waited_for(drive, waits);
         }
-        let fellows = self.core.place.layout.spec().fellows(drive);
+        let fellows = self.core.layout().spec().fellows(drive);
         let silent = drives.silent().or(self.watch.kept_waiting).and(fellows.with(drive));
         is_redundant && drives.can_spare(silent) && self.core.is_waited_for(drive, waits)
     }

@@ -1,7 +1,7 @@
 //! Answers, and those that wait until a loss is recorded.
 
 use levelhead_block::Outcome;
-use levelhead_units::{DriveSet, Instant};
+use levelhead_units::{DriveIdx, DriveSet, Instant};
 
 use super::Core;
 use crate::action::{Action, Answer};
@@ -20,11 +20,11 @@ struct Held {
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
     /// Whether data may be written: where that is recorded, once it is.
-    pub(crate) may_write: bool,
+    may_write: bool,
     /// When the lease ends, where one is needed.
-    pub(crate) lease_end: Option<Instant>,
+    lease_end: Option<Instant>,
     /// Those of the lost drives whose loss is not safely recorded yet, where losses are recorded.
-    pub(crate) unrecorded: DriveSet,
+    unrecorded: DriveSet,
     /// Answers that rely on such a loss and wait for its record.
     held: Vec<Held>,
 }
@@ -37,6 +37,33 @@ impl Gate {
             unrecorded: DriveSet::EMPTY,
             held: Vec::new(),
         }
+    }
+
+    pub(crate) fn may_write(&self) -> bool {
+        self.may_write
+    }
+
+    /// From now on data may be written, or not any more.
+    pub(crate) fn set_open(&mut self, is_open: bool) {
+        self.may_write = is_open;
+    }
+
+    pub(crate) fn lease_end(&self) -> Option<Instant> {
+        self.lease_end
+    }
+
+    /// The lease ends then, where one is needed.
+    pub(crate) fn set_lease_end(&mut self, end: Instant) {
+        self.lease_end = self.lease_end.map(|_| end);
+    }
+
+    pub(crate) fn unrecorded(&self) -> DriveSet {
+        self.unrecorded
+    }
+
+    /// The loss of a drive is to be recorded.
+    pub(crate) fn lose(&mut self, drive: DriveIdx) {
+        self.unrecorded = self.unrecorded.with(drive);
     }
 }
 

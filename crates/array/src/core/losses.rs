@@ -15,16 +15,16 @@ use crate::shape::Cell;
 pub(crate) struct Holdings {
     /// For every drive the stripes, from the first on, that it holds: all that was written there. All of them of a
     /// drive that is there, none of one that is lost, some of one that is being filled.
-    pub(crate) valid: Vec<u64>,
+    valid: Vec<u64>,
     /// A drive that is being filled and is full: the journal counts it already, so that by the time it is present enough
     /// rings have everything.
-    pub(crate) nearly_present: DriveSet,
+    nearly_present: DriveSet,
     /// What a drive holds that is given a copy of another one, if one is.
-    pub(crate) copied: Option<Copied>,
+    copied: Option<Copied>,
     /// Redundancy of stripes from here on is not valid yet.
-    pub(crate) synced: u64,
+    synced: u64,
     /// The same as a start after a crash would know it.
-    pub(crate) synced_for_good: u64,
+    synced_for_good: u64,
 }
 
 impl Holdings {
@@ -36,6 +36,77 @@ impl Holdings {
             synced: settings.synced.min(stripes),
             synced_for_good: settings.synced,
         }
+    }
+
+    /// For every drive the stripes, from the first on, that it holds.
+    pub(crate) fn valid(&self) -> &[u64] {
+        &self.valid
+    }
+
+    /// The stripes, from the first on, that a drive holds.
+    pub(crate) fn front(&self, drive: DriveIdx) -> u64 {
+        self.valid[drive.as_usize()]
+    }
+
+    /// A drive holds the stripes up to this one from now on.
+    pub(crate) fn fill_to(&mut self, drive: DriveIdx, end: u64) {
+        self.valid[drive.as_usize()] = end;
+    }
+
+    /// A drive holds nothing any more.
+    pub(crate) fn lose(&mut self, drive: DriveIdx) {
+        self.fill_to(drive, 0);
+        self.nearly_present = self.nearly_present.without(DriveSet::EMPTY.with(drive));
+    }
+
+    /// A drive that was filled is present.
+    pub(crate) fn end_filling(&mut self, drive: DriveIdx) {
+        self.fill_to(drive, u64::MAX);
+        self.nearly_present = self.nearly_present.without(DriveSet::EMPTY.with(drive));
+    }
+
+    pub(crate) fn is_nearly_present(&self, drive: DriveIdx) -> bool {
+        self.nearly_present.contains(drive)
+    }
+
+    /// A drive that is being filled is full.
+    pub(crate) fn set_nearly_present(&mut self, drive: DriveIdx) {
+        self.nearly_present = self.nearly_present.with(drive);
+    }
+
+    pub(crate) fn copied(&self) -> Option<&Copied> {
+        self.copied.as_ref()
+    }
+
+    pub(crate) fn copied_mut(&mut self) -> Option<&mut Copied> {
+        self.copied.as_mut()
+    }
+
+    /// A drive is given a copy of another one.
+    pub(crate) fn begin_copy(&mut self, copied: Copied) {
+        self.copied = Some(copied);
+    }
+
+    /// No drive is given a copy any more.
+    pub(crate) fn take_copied(&mut self) -> Option<Copied> {
+        self.copied.take()
+    }
+
+    pub(crate) fn synced(&self) -> u64 {
+        self.synced
+    }
+
+    pub(crate) fn set_synced(&mut self, end: u64) {
+        self.synced = end;
+    }
+
+    pub(crate) fn synced_for_good(&self) -> u64 {
+        self.synced_for_good
+    }
+
+    /// Members have recorded that redundancy is valid up to there.
+    pub(crate) fn note_synced_for_good(&mut self, end: u64) {
+        self.synced_for_good = self.synced_for_good.max(end);
     }
 }
 
@@ -63,7 +134,7 @@ impl Core {
         if !is_new && membership == Membership::Missing {
             return;
         }
-        let has_data = self.place.layout.spec().data_drives().contains(drive);
+        let has_data = self.layout().spec().data_drives().contains(drive);
         let is_known = self.log.is_journaled && has_data;
         let lacks = if is_known { Lacks::Known } else { Lacks::Unknown };
         self.meta.lose(drive, membership, lacks);
@@ -72,15 +143,15 @@ impl Core {
         }
         // Redundancy that was made valid may not be safe on the drive. Copies of a mirror may differ where they were not
         // made alike, and are made alike without it.
-        let stripes = self.place.layout.stripes();
+        let stripes = self.layout().stripes();
         let first = self.holdings.synced_for_good.min(stripes);
-        let is_mirror = self.place.layout.spec().is_mirror();
+        let is_mirror = self.layout().spec().is_mirror();
         let end = if is_mirror { stripes } else { self.holdings.synced.max(first) };
         self.meta.miss_all(drive, first..end);
         // What was not read back may not be there, or not in the copy that was made of it.
         let unchecked: Vec<Extent> = self.verify.records.extents(drive).collect();
         for extent in unchecked {
-            let stripe = |lba| self.place.layout.symbol(Cell { drive, lba }).0.stripe;
+            let stripe = |lba| self.layout().symbol(Cell { drive, lba }).0.stripe;
             let last = extent.lba + (extent.sectors - Sectors::new(1));
             self.meta.miss_all(drive, stripe(extent.lba)..stripe(last) + 1);
         }
@@ -93,15 +164,15 @@ impl Core {
         else {
             return;
         };
-        copied.note_lost(&self.place.layout);
+        copied.note_lost(self.place.layout());
         let of_drive =
             self.commands.subs.values().filter(|sub| sub.drive == drive && !sub.is_orphan);
         for extent in of_drive.filter_map(Sub::writes_places) {
-            copied.mark(&self.place.layout, extent);
+            copied.mark(self.place.layout(), extent);
         }
         let behind: Vec<u64> = copied.behind().collect();
         for region in behind {
-            self.meta.miss_all(drive, copied.stripes(&self.place.layout, region));
+            self.meta.miss_all(drive, copied.stripes(self.place.layout(), region));
         }
     }
 
@@ -110,7 +181,7 @@ impl Core {
         self.drives
             .present()
             .or(self.holdings.nearly_present)
-            .and(self.place.layout.spec().ring_drives())
+            .and(self.layout().spec().ring_drives())
     }
 
     /// The drives that are there and whose rings do not count.
@@ -126,14 +197,14 @@ impl Core {
     /// Whether the array holds what was written to the stripes below `end` as often as it can. Every write of a mirror
     /// goes to all copies, whatever else these hold.
     pub(crate) fn is_redundant(&self, end: u64) -> bool {
-        end <= self.holdings.synced || self.place.layout.spec().is_mirror()
+        end <= self.holdings.synced || self.layout().spec().is_mirror()
     }
 
     /// A drive was just lost: whether writes that were answered and not flushed may be gone with it, because some
     /// stripes have no valid redundancy.
     pub(crate) fn loses_writes(&self) -> bool {
-        let is_covered = self.is_redundant(self.place.layout.stripes()) && !self.has_failed();
-        !is_covered && self.writes.ended > self.writes.flushed
+        let is_covered = self.is_redundant(self.layout().stripes()) && !self.has_failed();
+        !is_covered && self.writes.are_unflushed()
     }
 }
 

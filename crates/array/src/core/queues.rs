@@ -120,11 +120,10 @@ impl Core {
     /// Reads a little from drives that no read asks, to learn how fast they are.
     pub(crate) fn probe(&mut self, now: Instant) {
         for drive in self.drives.present().iter() {
-            let Some(chunk_idx) = self.drives.take_probe(now, drive, self.place.layout.chunks())
-            else {
+            let Some(chunk_idx) = self.drives.take_probe(now, drive, self.layout().chunks()) else {
                 continue;
             };
-            let chunk = self.place.layout.spec().chunk();
+            let chunk = self.layout().spec().chunk();
             let lba = Lba::new(chunk_idx * chunk.get());
             let sectors = chunk.min(PROBE_SIZE);
             let place = Place { buf: self.out.name_buf(), sector: 0 };
@@ -153,7 +152,7 @@ impl Core {
         let Enqueue { purpose, drive, command, segments, origin, end, fate, since } = what;
         // Metadata is written again where it was not stored, also while the array is about to end.
         let is_meta = purpose == Purpose::Meta;
-        assert!(self.gate.may_write || is_meta || !command.is_write(), "G1: {command:?}");
+        assert!(self.gate.may_write() || is_meta || !command.is_write(), "G1: {command:?}");
         if since.is_some() {
             self.verify.note_asked(drive);
         }
@@ -225,7 +224,7 @@ impl Core {
 
     /// Whether the lease has ended: only metadata goes to drives (N4 of the fence).
     pub(crate) fn is_held(&self, now: Instant) -> bool {
-        self.gate.lease_end.is_some_and(|end| end <= now)
+        self.gate.lease_end().is_some_and(|end| end <= now)
     }
 
     /// Lets commands into every drive whose window has room.
@@ -258,15 +257,15 @@ impl Core {
             let buf = segment.place.buf;
             self.out.push(Action::Acquire { buf, sectors: extent.sectors });
         }
-        let submit = submit(&self.place.area, sub, state);
+        let submit = submit(self.place.area(), sub, state);
         if let Some(extent) = submit.command.extent() {
             self.commands.arms[drive.as_usize()] = extent.lba;
         }
         let written = state.writes_places();
         let is_mend = is_mend(&self.verify, state);
-        let twin = match (&mut self.holdings.copied, written) {
+        let twin = match (self.holdings.copied_mut(), written) {
             (Some(copied), Some(extent)) if copied.drive == drive => {
-                let course = copied.note_submitted(&self.place.layout, sub, extent);
+                let course = copied.note_submitted(self.place.layout(), sub, extent);
                 (course == Course::Both).then(|| (extent, submit.clone()))
             }
             _ => None,
@@ -290,7 +289,7 @@ impl Core {
         let ForComing { what, command, segments, bufs } = ask;
         let origin = self.own_origin();
         let sub = self.commands.name();
-        let copied = self.holdings.copied.as_mut().expect("CO1: a drive is given a copy");
+        let copied = self.holdings.copied_mut().expect("CO1: a drive is given a copy");
         let drive = copied.drive;
         let submit = Submit { drive, sub, command, segments, origin };
         self.out.push(Action::Coming(submit.clone()));
@@ -327,7 +326,7 @@ impl Core {
     pub(crate) fn submit_of(&self, sub: SubId) -> Option<(Submit, Purpose)> {
         let state = self.commands.subs.get(sub)?;
         assert!(state.started.is_some(), "P1: {sub:?} is not inside its drive");
-        Some((submit(&self.place.area, sub, state), state.purpose))
+        Some((submit(self.area(), sub, state), state.purpose))
     }
 
     /// The outcome that counts for a command: one that was refused counts as failed.
@@ -351,10 +350,10 @@ impl Core {
         if state.is_orphan {
             return state;
         }
-        if let (Some(copied), Some(extent)) = (&mut self.holdings.copied, state.writes_places())
+        if let (Some(copied), Some(extent)) = (self.holdings.copied_mut(), state.writes_places())
             && copied.drive == drive
         {
-            copied.note_ended(&self.place.layout, sub, extent, outcome.is_good());
+            copied.note_ended(self.place.layout(), sub, extent, outcome.is_good());
         }
         let Left { inside, event } = self.drives.handle_left(now, drive, sub);
         if let Some(due) = state.due {

@@ -49,7 +49,7 @@ impl<T> Room<T> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReadLists {
     /// Reads of a mirror that were begun: its copies take turns.
-    pub(crate) turn: u64,
+    turn: u64,
     /// For the decision about a read.
     pub(crate) shares: Room<Share>,
     /// For the sectors that a read is about.
@@ -58,4 +58,16 @@ pub(crate) struct ReadLists {
     pub(crate) wishes: Room<Wish>,
     /// For the cells that these are.
     pub(crate) cells: Room<Cell>,
+}
+
+impl ReadLists {
+    /// Reads of a mirror that were begun.
+    pub(crate) fn turn(&self) -> u64 {
+        self.turn
+    }
+
+    /// One more was begun.
+    pub(crate) fn take_turn(&mut self) {
+        self.turn += 1;
+    }
 }

@@ -16,7 +16,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos};
+use levelhead_units::{DriveIdx, Extent, Instant, Nanos};
 
 use super::intents::Placing;
 use super::record::Record;
@@ -61,7 +61,7 @@ impl Journal {
     fn held_up(&self, core: &Core) -> impl Iterator<Item = (u64, &Transaction)> {
         let hindering = core.log.hindering;
         let is_held_up = move |transaction: &Transaction| {
-            let missing: DriveSet = transaction.holders.without(transaction.logged);
+            let missing = transaction.records.missing();
             let is_waiting = transaction.logged_by == 0 && !missing.and(hindering).is_empty();
             transaction.manner == Manner::Intent && is_waiting
         };
@@ -73,7 +73,7 @@ impl Journal {
     /// When something that was announced is to be logged, if its drive hinders until then.
     pub(super) fn log_announced_at(&self, core: &Core) -> Option<Instant> {
         // No transaction begins before the losses are recorded that it does without (J1).
-        if !self.can_do_without(core) || !core.gate.unrecorded.is_empty() {
+        if !self.can_do_without(core) || !core.gate.unrecorded().is_empty() {
             return None;
         }
         let records = self.held_up(core).map(|(_, transaction)| transaction.since).min();
@@ -101,8 +101,7 @@ impl Journal {
             let pending = self.requests.pending.get_mut(&op).expect("its operation waits");
             pending.left -= 1;
             pending.intents.retain(|&other| other != id);
-            let is_other =
-                |stored: &Stored| !rows.contains(&core.place.layout.symbol(stored.cell).0);
+            let is_other = |stored: &Stored| !rows.contains(&core.layout().symbol(stored.cell).0);
             pending.to_place.retain(is_other);
         }
         let ops = core.writing_to(core.log.hindering, now, LOG_AFTER);
@@ -129,7 +128,7 @@ impl Journal {
         let mut begun: Vec<(Transaction, Vec<Entry>)> = Vec::new();
         for mut part in parts {
             let Ok(entries) = self.room_for_payload(core, &mut part) else { break };
-            for entry in entries.iter().chain(&part.spare) {
+            for entry in entries.iter().chain(part.records.spare()) {
                 self.rings[entry.ring.as_usize()].reserve(entry.place, entry.sectors, entry.id);
             }
             self.transactions.begun.add(&part);
@@ -145,8 +144,8 @@ impl Journal {
         }
         let mut rows = BTreeSet::new();
         for &id in ids {
-            self.intents.forget_rows(id, &self.transactions.open[&id].rows);
-            rows.extend(&self.transactions.open[&id].rows);
+            self.intents.forget_rows(id, self.transactions.open[&id].changes.rows());
+            rows.extend(self.transactions.open[&id].changes.rows());
             core.counters.journal_logged_again += 1;
         }
         for (part, entries) in begun {
@@ -162,8 +161,8 @@ impl Journal {
     fn parts(&self, core: &Core, id: u64) -> Vec<Transaction> {
         let intent = &self.transactions.open[&id];
         let mut words: BTreeMap<Row, Vec<Stored>> = BTreeMap::new();
-        for stored in &intent.cells {
-            words.entry(core.place.layout.symbol(stored.cell).0).or_default().push(*stored);
+        for stored in intent.changes.cells() {
+            words.entry(core.layout().symbol(stored.cell).0).or_default().push(*stored);
         }
         let whole = |(row, cells)| {
             let (coverage, absent) = (Coverage::All, Vec::new());
@@ -195,7 +194,7 @@ impl Journal {
             ring.withdraw(id, ring.drive);
         });
         if self.transactions.uncommitted.remove(&id) {
-            intent.bufs().into_iter().for_each(|buf| core.out.release(buf));
+            intent.changes.bufs().into_iter().for_each(|buf| core.out.release(buf));
         }
     }
 }
@@ -203,6 +202,7 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use levelhead_stats::Streams;
+    use levelhead_units::DriveSet;
 
     use super::*;
     use crate::journal::transaction::tests::{cell, payload};
@@ -221,7 +221,7 @@ mod tests {
         let intent = Transaction { recorded, gone, manner: Manner::Intent, ..plain };
         journal.transactions.open.insert(4, intent);
         let parts = journal.parts(&core, 4);
-        let cells: Vec<usize> = parts.iter().map(|part| part.cells.len()).collect();
+        let cells: Vec<usize> = parts.iter().map(|part| part.changes.cells().len()).collect();
         assert_eq!(cells, [4]);
         let Transaction { recorded, gone: without, instead_of, manner, .. } = parts[0];
         assert_eq!((recorded, without, instead_of), (Generation(9), gone, Some(4)));

@@ -148,7 +148,7 @@ impl Journal {
             dropped: Vec::new(),
             has_gaps: false,
         };
-        let contents = transaction.map_or_else(Vec::new, |known| known.segments(None));
+        let contents = transaction.map_or_else(Vec::new, |known| known.changes.segments(None));
         core.out.log(into, record, Sums::Of(contents));
     }
 
@@ -177,7 +177,7 @@ impl Journal {
                 continue;
             }
             let is_awaited = awaited.contains(drive) && ring.holds_below(retired);
-            if core.gate.may_write && (is_awaited || ring.is_clogged(retired)) {
+            if core.gate.may_write() && (is_awaited || ring.is_clogged(retired)) {
                 ring.enter_mark(core.arm(drive));
             }
         }
@@ -211,7 +211,7 @@ impl Journal {
 /// What the record of a transaction on the ring of a drive has behind its header.
 fn payload(transaction: &Transaction, drive: DriveIdx) -> Vec<Segment> {
     match transaction.manner {
-        Manner::Payload => transaction.segments(Some(drive)),
+        Manner::Payload => transaction.changes.segments(Some(drive)),
         Manner::Intent => Vec::new(),
     }
 }
@@ -219,5 +219,5 @@ fn payload(transaction: &Transaction, drive: DriveIdx) -> Vec<Segment> {
 /// What it says that the transaction changes.
 fn runs(transaction: &Transaction, drive: DriveIdx) -> Vec<ChangedRun> {
     let subject = Some(drive).filter(|_| transaction.manner == Manner::Payload);
-    transaction.runs(subject)
+    transaction.changes.runs(subject)
 }

@@ -22,7 +22,7 @@ impl Journal {
         if self.transactions.uncommitted.len() >= Record::DROPPED_MAX {
             return false; // After a crash a mark may have to name all of them.
         }
-        if !core.gate.unrecorded.is_empty() {
+        if !core.gate.unrecorded().is_empty() {
             return false; // It may do without a drive that is still a member after a crash (J1).
         }
         let Some(at) = self.first_to_begin(core) else {
@@ -84,23 +84,23 @@ impl Journal {
         entries: Vec<Entry>,
     ) {
         let manner = transaction.manner;
-        transaction.bufs().into_iter().for_each(|buf| core.out.retain(buf));
+        transaction.changes.bufs().into_iter().for_each(|buf| core.out.retain(buf));
         self.intents.note_begun(self.transactions.next, &transaction);
         if manner == Manner::Intent {
             transaction.announce_on(entries.iter().map(|entry| entry.ring).collect());
             let pending =
                 self.requests.pending.get_mut(&transaction.op).expect("its operation waits");
             pending.intents.push(self.transactions.next);
-            pending.to_place.extend(&transaction.cells);
+            pending.to_place.extend(transaction.changes.cells());
             core.counters.journal_intents += 1;
         }
-        for Entry { ring, place, sectors, id, .. } in std::mem::take(&mut transaction.spare) {
+        for Entry { ring, place, sectors, id, .. } in transaction.records.take_spare() {
             self.rings[ring.as_usize()].reserve(place, sectors, id);
         }
         self.transactions.begun.add(&transaction);
         for entry in entries {
             if let (Manner::Payload, Some(copied)) = (manner, entry.copied()) {
-                transaction.copies.insert(copied);
+                transaction.records.add_copy(Some(copied));
                 core.counters.journal_hints += u64::from(!self.is_apart());
             }
             self.rings[entry.ring.as_usize()].enter(now, entry);

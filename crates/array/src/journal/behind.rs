@@ -29,9 +29,7 @@ impl Journal {
         let waited_for: DriveSet = match blocked {
             Blocked::Backlog(drive) => DriveSet::EMPTY.with(drive),
             // No space is free before the first one is over.
-            Blocked::Space(_) => {
-                self.transactions.open.values().next()?.at_risk.keys().copied().collect()
-            }
+            Blocked::Space(_) => self.transactions.open.values().next()?.places.at_risk(),
             Blocked::Intent => DriveSet::EMPTY,
         };
         waited_for.and(core.log.hindering).iter().next()

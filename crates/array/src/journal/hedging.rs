@@ -2,7 +2,7 @@
 //! answered without it (J8).
 
 use levelhead_block::BufId;
-use levelhead_units::{DriveIdx, DriveSet, Instant};
+use levelhead_units::{DriveIdx, Instant};
 
 use super::Journal;
 use super::ring::{Copied, Entry};
@@ -26,10 +26,7 @@ impl Journal {
         let waiting: Vec<u64> = self.transactions.uncommitted.iter().copied().collect();
         for id in waiting {
             let transaction = &self.transactions.open[&id];
-            let hinders = |copied: &&Copied| core.log.hindering.contains(copied.ring);
-            let late = transaction.holders.without(transaction.logged).and(core.log.hindering);
-            let stuck = transaction.copies.iter().filter(hinders).map(|copied| copied.subject);
-            let late = late.or(stuck.collect());
+            let late = transaction.records.late(core.log.hindering);
             if transaction.manner == Manner::Intent || late.is_empty() {
                 continue;
             }
@@ -48,8 +45,8 @@ impl Journal {
     /// Places for those of these copies that are not on their way already; nothing if there are too few.
     fn room_for_hints(&mut self, core: &Core, id: u64, hints: &[Copied]) -> Option<Vec<Entry>> {
         let mut entries: Vec<Entry> = Vec::new();
-        let copies = &self.transactions.open[&id].copies;
-        for &Copied { ring, subject } in hints.iter().filter(|hint| !copies.contains(hint)) {
+        let records = &self.transactions.open[&id].records;
+        for &Copied { ring, subject } in hints.iter().filter(|hint| !records.awaits(hint)) {
             let sectors = self.transactions.open[&id].record_sectors(subject);
             let place = self.rings[ring.as_usize()].room(sectors, core.arm(ring))?;
             let is_taken = entries.iter().any(|entry| entry.ring == ring);
@@ -62,7 +59,7 @@ impl Journal {
     fn give_to_others(&mut self, core: &mut Core, now: Instant, id: u64, entries: Vec<Entry>) {
         for entry in entries {
             let transaction = self.transactions.open.get_mut(&id).expect("it is not committed");
-            transaction.copies.extend(entry.copied());
+            transaction.records.add_copy(entry.copied());
             core.counters.journal_hints += 1;
             self.rings[entry.ring.as_usize()].enter(now, entry);
         }
@@ -72,19 +69,9 @@ impl Journal {
     /// if another one began to hinder meanwhile, on that.
     fn leave_behind(&mut self, core: &mut Core, id: u64, subject: DriveIdx) {
         let transaction = self.transactions.open.get_mut(&id).expect("it is not committed");
-        let hinders =
-            |copied: &Copied| copied.subject == subject && core.log.hindering.contains(copied.ring);
-        let copies = transaction.copies.extract_if(.., hinders);
-        let mut rings: DriveSet = copies.map(|copied| copied.ring).collect();
-        let own = DriveSet::EMPTY.with(subject);
-        let is_own = transaction.holders.and(core.log.hindering).contains(subject);
-        if is_own && !transaction.logged.contains(subject) {
-            transaction.holders = transaction.holders.without(own);
-            rings = rings.or(own);
-        }
-        for ring in rings.iter() {
+        for ring in transaction.records.give_up(subject, core.log.hindering).iter() {
             if !self.rings[ring.as_usize()].withdraw(id, subject) {
-                let bufs = transaction.bufs();
+                let bufs = transaction.changes.bufs();
                 bufs.iter().for_each(|&buf| core.out.retain(buf));
                 self.transactions.left_behind.push(LeftBehind { id, ring, bufs });
             }

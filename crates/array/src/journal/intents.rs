@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
 
 use levelhead_block::Durability;
-use levelhead_units::{DriveIdx, DriveSet, Instant, Sectors};
+use levelhead_units::{DriveIdx, Instant, Sectors};
 
 use super::ring::Entry;
 use super::rules::{Rule, Rules};
@@ -110,7 +110,7 @@ impl Intents {
         if self.from.is_none() {
             return Some(Manner::Payload);
         }
-        let rows = &transaction.rows;
+        let rows = transaction.changes.rows();
         let is_apart = self.rules.keep(Rule::Apart);
         let meets_payload = rows.iter().any(|row| self.payloads.contains_key(row));
         // What was on a drive that is lost may be nowhere after a crash: then all is logged. So it is where a drive
@@ -132,10 +132,10 @@ impl Intents {
         if self.from.is_none() {
             return;
         }
-        let (manner, rows) = (transaction.manner, transaction.rows.clone());
+        let (manner, rows) = (transaction.manner, transaction.changes.rows().to_vec());
         if manner == Manner::Intent {
-            self.not_in_place += transaction.cells.len();
-            self.gathered += transaction.cells.len();
+            self.not_in_place += transaction.changes.cells().len();
+            self.gathered += transaction.changes.cells().len();
         }
         let last = self.last_mut(manner);
         last.extend(rows.iter().map(|&row| (row, id)));
@@ -164,8 +164,8 @@ impl Intents {
 
     /// The record of an intent has gone to the first drive.
     pub(super) fn note_sent(&mut self, transaction: &mut Transaction) {
-        if !std::mem::replace(&mut transaction.is_sent, true) {
-            self.gathered -= transaction.cells.len();
+        if transaction.records.send() {
+            self.gathered -= transaction.changes.cells().len();
         }
     }
 
@@ -187,7 +187,7 @@ impl Intents {
     /// What stands for an intent is committed.
     pub(super) fn note_instead(&mut self, transaction: &mut Transaction) {
         self.note_sent(transaction);
-        self.not_in_place -= transaction.cells.len();
+        self.not_in_place -= transaction.changes.cells().len();
     }
 
     /// Whether some operation writes in place.
@@ -251,13 +251,13 @@ impl Journal {
         self.intents.end(whole);
         for id in ids {
             let Some(transaction) = self.transactions.open.get_mut(&id) else { continue };
-            let drives: DriveSet = transaction.at_risk.keys().copied().collect();
+            let drives = transaction.places.at_risk();
             if done.durability == Durability::Durable {
                 take_off_list(core, transaction);
                 transaction.recorded = transaction.recorded.max(core.meta.due());
             }
-            self.intents.not_in_place -= transaction.cells.len();
-            let sectors = transaction.cells.len() / drives.iter().count().max(1);
+            self.intents.not_in_place -= transaction.changes.cells().len();
+            let sectors = transaction.changes.cells().len() / drives.iter().count().max(1);
             if done.durability == Durability::Cached {
                 core.log.at_risk.begin(id);
             }

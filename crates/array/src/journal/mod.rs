@@ -51,6 +51,7 @@ mod pace;
 pub(crate) mod placer;
 mod placing;
 pub(crate) mod recalled;
+mod records;
 pub(crate) mod recovery;
 pub(crate) mod ring;
 mod room;
@@ -69,7 +70,7 @@ use self::intents::Intents;
 use self::pace::Paces;
 use self::placer::Placer;
 use self::recovery::Recovery;
-use self::ring::{Append, Copied, Entry, Ring};
+use self::ring::{Append, Entry, Ring};
 use self::room::Begun;
 use self::transaction::{Manner, RecordRoom, Transaction, split};
 use crate::core::Core;
@@ -390,11 +391,6 @@ impl Journal {
     /// A record is durable.
     fn note_logged(&mut self, core: &mut Core, now: Instant, ring: DriveIdx, entry: &Entry) {
         let Some(transaction) = self.transactions.open.get_mut(&entry.id) else { return };
-        if entry.subject == ring {
-            transaction.logged = transaction.logged.with(ring);
-        } else {
-            transaction.copies.remove(&Copied { ring, subject: entry.subject });
-        }
         transaction.note_durable(entry);
         // One that was left behind may have ended after all, while another waits in its stead.
         self.rings[ring.as_usize()].withdraw(entry.id, entry.subject);
@@ -404,11 +400,7 @@ impl Journal {
     /// A sector of a transaction is safe in its place, or a later one is.
     fn note_safe(&mut self, core: &mut Core, drive: DriveIdx, id: u64) {
         let transaction = self.transactions.open.get_mut(&id).expect("J4: it has sectors at risk");
-        let left = transaction.at_risk.get_mut(&drive).expect("J4: this drive has some");
-        *left -= 1;
-        if *left == 0 {
-            transaction.at_risk.remove(&drive);
-        }
+        transaction.places.note_safe(drive);
         self.end_if_over(core, id);
     }
 
@@ -417,9 +409,9 @@ impl Journal {
         let Some(transaction) = self.transactions.open.get_mut(&version.id) else {
             unreachable!("J4: transaction {} has ended before its sectors left", version.id)
         };
-        transaction.unplaced -= 1;
-        if transaction.unplaced == 0 {
-            transaction.bufs().into_iter().for_each(|buf| core.out.release(buf));
+        transaction.places.note_placed();
+        if transaction.places.have_all() {
+            transaction.changes.bufs().into_iter().for_each(|buf| core.out.release(buf));
         }
     }
 
@@ -435,9 +427,7 @@ impl Journal {
         }
         // Also of an intent: a recovery takes a ring that is there and lacks it for a proof that it never counted.
         let counted = settled.or(transaction.gone);
-        let missing = transaction.holders.without(transaction.logged).without(counted);
-        let is_copied = transaction.copies.iter().all(|copied| counted.contains(copied.ring));
-        let is_logged = missing.is_empty() && is_copied;
+        let is_logged = transaction.records.are_durable_but_on(counted);
         let may_commit = is_logged || !self.form.rules.keep(Rule::Records);
         if transaction.is_committed || !may_commit {
             return self.end_if_over(core, id);
@@ -453,12 +443,12 @@ impl Journal {
         // What was committed after it may be marked now.
         self.placing.unmarked_since = self.placing.unmarked_since.or(Some(now));
         if transaction.manner == Manner::Intent {
-            transaction.bufs().into_iter().for_each(|buf| core.out.release(buf));
+            transaction.changes.bufs().into_iter().for_each(|buf| core.out.release(buf));
             self.note_committed(op);
             return;
         }
         let mut left = Vec::new();
-        for Stored { cell, place } in &transaction.cells {
+        for Stored { cell, place } in transaction.changes.cells() {
             let version = Version { id, place: *place };
             if away.or(transaction.gone).contains(cell.drive) {
                 left.push(version);
@@ -489,11 +479,11 @@ impl Journal {
     fn end_if_over(&mut self, core: &mut Core, id: u64) {
         let transaction = &self.transactions.open[&id];
         let settled = self.transactions.settled.or(transaction.gone);
-        let is_safe = transaction.at_risk.keys().all(|&drive| settled.contains(drive));
+        let is_safe = transaction.places.at_risk().without(settled).is_empty();
         let is_recorded =
             core.meta.is_committed(transaction.recorded) || !self.form.rules.keep(Rule::Recorded);
         let may_end = is_safe && is_recorded;
-        if transaction.is_committed && may_end && transaction.unplaced == 0 {
+        if transaction.is_committed && may_end && transaction.places.have_all() {
             self.transactions.open.remove(&id);
             core.log.at_risk.end(id);
         }
@@ -505,9 +495,9 @@ impl Journal {
             return;
         }
         let Core { meta, place, log, .. } = core;
-        let mut miss = |cell: Cell| meta.miss(drive, place.layout.symbol(cell).0.stripe);
+        let mut miss = |cell: Cell| meta.miss(drive, place.layout().symbol(cell).0.stripe);
         for transaction in self.transactions.open.values_mut().chain(&mut self.requests.waiting) {
-            let cells = transaction.cells.iter().map(|stored| stored.cell);
+            let cells = transaction.changes.cells().iter().map(|stored| stored.cell);
             let own = cells.filter(|cell| cell.drive == drive).map(&mut miss);
             transaction.recorded = own.fold(transaction.recorded, Generation::max);
         }
@@ -635,7 +625,7 @@ impl Journal {
 
     /// Losses that are recorded for good by now count.
     fn look_at_losses(&mut self, core: &mut Core, now: Instant) {
-        let mut settled = core.drives.away().without(core.gate.unrecorded);
+        let mut settled = core.drives.away().without(core.gate.unrecorded());
         if !self.form.rules.keep(Rule::Loss) {
             settled = core.drives.away();
         }
@@ -663,7 +653,7 @@ impl Journal {
         if self.rings.iter().all(Ring::is_idle) {
             for id in std::mem::take(&mut self.transactions.uncommitted) {
                 let transaction = self.transactions.open.remove(&id).expect("it is open");
-                transaction.bufs().into_iter().for_each(|buf| core.out.release(buf));
+                transaction.changes.bufs().into_iter().for_each(|buf| core.out.release(buf));
             }
         }
     }
@@ -690,5 +680,5 @@ fn take_off_list(core: &mut Core, transaction: &Transaction) -> bool {
     if core.meta.damaged().is_empty() {
         return false;
     }
-    core.meta.undamage(transaction.all().into_iter().map(|stored| stored.cell))
+    core.meta.undamage(transaction.changes.all().into_iter().map(|stored| stored.cell))
 }

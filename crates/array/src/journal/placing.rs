@@ -40,13 +40,7 @@ impl Journal {
             let known = Known { marked, overdue: if hinders { marked } else { overdue } };
             while let Some(next) = {
                 let busy = Busy { queue: core.drives.queue_len(drive), arm: core.arm(drive) };
-                self.placing.placers[at].next(
-                    &core.log.unplaced,
-                    &core.place.area,
-                    known,
-                    haste,
-                    busy,
-                )
+                self.placing.placers[at].next(&core.log.unplaced, core.area(), known, haste, busy)
             } {
                 let (extent, segments) = (next.extent, next.segments.clone());
                 // A flush of what many of them left in a drive's memory would keep it from all else for seconds.

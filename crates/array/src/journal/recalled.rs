@@ -4,38 +4,31 @@
 //! beginning again. So what was in the journal can be had from there long after, unless it has been written over; its checksum
 //! says whether it has. Nothing is kept for this on the rings, and nothing waits for it.
 
-use levelhead_units::{DriveIdx, Extent, Lba, Sectors};
+use levelhead_units::{DriveIdx, Extent, Sectors};
 
 use super::Journal;
 use super::placer::Placing;
 use super::ring::Entry;
 use super::transaction::{Manner, Transaction};
 use crate::core::Core;
-use crate::log::contents::Stored;
 use crate::shape::Cell;
 use crate::verify::on_rings::RingSector;
 
 impl Transaction {
     /// A record of it is durable.
     pub(super) fn note_durable(&mut self, entry: &Entry) {
+        self.records.note_durable(entry.ring, entry.subject);
         match self.manner {
-            Manner::Payload => self.durable.push(*entry),
+            Manner::Payload => self.records.keep(*entry),
             Manner::Intent => {}
         }
     }
 
     /// Where a ring has what this gave to a sector: another one than its own drive's, where there is one.
     fn on_ring(&self, cell: Cell) -> Option<RingSector> {
-        let durable = self.durable.iter().filter(|entry| entry.subject == cell.drive);
-        let entry = durable.min_by_key(|entry| entry.ring == cell.drive)?;
-        // Its cells are in order.
-        let up_to = |cell: Cell| self.cells.partition_point(|stored| stored.cell < cell);
-        let before = up_to(cell) - up_to(Cell { lba: Lba::ZERO, ..cell });
-        let is_before =
-            |stored: &&Stored| stored.cell.drive == cell.drive && stored.cell.lba < cell.lba;
-        let absent = self.absent.iter().filter(is_before).count();
+        let entry = self.records.durable_of(cell.drive)?;
         // The header comes first.
-        let at = Sectors::new((1 + before + absent) as u64);
+        let at = Sectors::new((1 + self.changes.count_before(cell)) as u64);
         Some(RingSector { ring: entry.ring, lba: entry.place + at })
     }
 }
@@ -62,6 +55,8 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
+    use levelhead_units::Lba;
+
     use super::*;
     use crate::journal::transaction::tests::{cell, payload};
 

@@ -259,7 +259,7 @@ impl Recovery {
             Step::Again => self.begin(core, now, rings),
             Step::Reading => self.examine(core, now, rings),
             // X1
-            Step::Opening if core.gate.may_write && core.gate.unrecorded.is_empty() => {
+            Step::Opening if core.gate.may_write() && core.gate.unrecorded().is_empty() => {
                 self.decide(core, now, rings);
             }
             Step::Opening | Step::Done => {}
@@ -391,7 +391,7 @@ impl Recovery {
         let mut dropped: Vec<u64> = self.decision.verdict().dropped.iter().copied().collect();
         dropped.retain(|&id| id >= retired);
         dropped.truncate(Record::DROPPED_MAX);
-        let with_ring = core.place.layout.spec().ring_drives();
+        let with_ring = core.layout().spec().ring_drives();
         for drive in on.and(core.drives.reachable()).and(with_ring).iter() {
             let ring = &mut rings[drive.as_usize()];
             let record = Record {

@@ -36,7 +36,7 @@ impl Begun {
         match transaction.manner {
             Manner::Intent => {}
             Manner::Payload => {
-                for stored in &transaction.cells {
+                for stored in transaction.changes.cells() {
                     let count = &mut self.0[stored.cell.drive.as_usize()];
                     *count = change(*count);
                 }
@@ -124,11 +124,12 @@ impl Journal {
             }
             Some(_) => {}
         }
-        transaction.holders = match self.is_apart() {
+        let records = &mut transaction.records;
+        records.set_holders(match self.is_apart() {
             true => DriveSet::EMPTY,
             false => transaction.participants.without(hinted),
-        };
-        transaction.spare = entries.extract_if(.., |entry| is_spare(entry)).collect();
+        });
+        records.set_spare(entries.extract_if(.., |entry| is_spare(entry)).collect());
         Ok(entries)
     }
 
@@ -156,15 +157,14 @@ impl Journal {
         transaction: &Transaction,
         subjects: impl Iterator<Item = DriveIdx>,
     ) -> Vec<Copied> {
-        let end = transaction.rows.iter().map(|row| row.stripe + 1).max();
-        if core.log.hindering.is_empty() || !core.is_redundant(end.unwrap_or(0)) {
+        if core.log.hindering.is_empty() || !core.is_redundant(transaction.changes.end()) {
             return Vec::new();
         }
         let mut others: Vec<DriveIdx> = core.counted().without(core.log.hindering).iter().collect();
         let turn = self.transactions.next as usize % others.len().max(1);
         others.rotate_left(turn);
         // One command with what goes there anyway costs next to nothing; else the drive with least to do.
-        let coming = transaction.participants.without(transaction.logged);
+        let coming = transaction.participants.without(transaction.records.logged());
         others.sort_by_key(|&drive| {
             let is_empty = self.rings[drive.as_usize()].waiting.is_empty();
             (is_empty && !coming.contains(drive), core.drives.queue_len(drive))
@@ -194,8 +194,8 @@ impl Journal {
     /// Which rings get a copy of which drive's record: where redundancy is not valid yet, as many as make it enough,
     /// in turns.
     fn copies(&self, core: &Core, transaction: &Transaction, own: &[DriveIdx]) -> Vec<Copied> {
-        let end = transaction.rows.iter().map(|row| row.stripe + 1).max().unwrap_or(0);
-        if end <= core.holdings.synced_for_good || self.form.spec.is_mirror() || self.is_apart() {
+        let end = transaction.changes.end();
+        if end <= core.holdings.synced_for_good() || self.form.spec.is_mirror() || self.is_apart() {
             return Vec::new();
         }
         let present: Vec<DriveIdx> = core.counted().iter().collect();

@@ -1,12 +1,12 @@
 //! A transaction: what changes on all drives together, or, after a crash, not at all.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use levelhead_block::{BufId, Segment};
-use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
 use super::record::{ChangedRun, Record};
-use super::ring::{Copied, Entry};
+use super::records::Records;
 use crate::action::append;
 use crate::log::contents::{Changed, Stored};
 use crate::meta::membership::Generation;
@@ -28,25 +28,11 @@ pub(crate) struct Transaction {
     pub(crate) op: OpId,
     pub(crate) since: Instant,
     pub(crate) manner: Manner,
-    /// The codewords that it changes, in order.
-    pub(crate) rows: Vec<Row>,
-    /// In the order of the drives and their sectors.
-    pub(crate) cells: Vec<Stored>,
-    /// What no drive takes, and its records name so that it leaves the list of damaged sectors (J10).
-    pub(crate) absent: Vec<Stored>,
+    pub(crate) changes: Changes,
+    /// The drives that it changes something on.
     pub(crate) participants: DriveSet,
-    /// The rings that get a record: those of the participants, or of an intent any that are enough.
-    pub(crate) holders: DriveSet,
-    /// Those of them whose record is durable.
-    pub(crate) logged: DriveSet,
-    /// Copies of its records on other rings that are not durable yet (J7).
-    pub(crate) copies: BTreeSet<Copied>,
-    /// Records of it with its contents that are durable.
-    pub(super) durable: Vec<Entry>,
-    /// Space on the rings of drives whose records lie on others (J8).
-    pub(crate) spare: Vec<Entry>,
-    /// Whether a record of it has gone to a drive.
-    pub(crate) is_sent: bool,
+    pub(crate) records: Records,
+    pub(crate) places: Places,
     /// The intent that it stands for, because that waited for a drive that hinders;
     pub(crate) instead_of: Option<u64>,
     /// of an intent how many stand for it that are not committed.
@@ -57,14 +43,30 @@ pub(crate) struct Transaction {
     /// that is committed.
     pub(crate) recorded: Generation,
     pub(crate) is_committed: bool,
-    /// Sectors that are not in their places, nor replaced there by later ones; none of an intent.
-    pub(crate) unplaced: usize,
-    /// For each participant its sectors that a crash may still take away; of an intent all of them count as one.
-    pub(crate) at_risk: BTreeMap<DriveIdx, usize>,
 }
 
-impl Transaction {
-    pub(crate) fn new(op: OpId, since: Instant, manner: Manner, codewords: Vec<Changed>) -> Self {
+/// What a transaction changes.
+#[derive(Clone, Debug)]
+pub(crate) struct Changes {
+    /// The codewords, in order.
+    rows: Vec<Row>,
+    /// In the order of the drives and their sectors.
+    cells: Vec<Stored>,
+    /// What no drive takes, and its records name so that it leaves the list of damaged sectors (J10).
+    absent: Vec<Stored>,
+}
+
+/// What of a transaction a crash may still take away.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    /// Sectors that are not in their places, nor replaced there by later ones; none of an intent.
+    unplaced: usize,
+    /// For each participant its sectors that a crash may still take away; of an intent all of them count as one.
+    at_risk: BTreeMap<DriveIdx, usize>,
+}
+
+impl Changes {
+    fn new(codewords: Vec<Changed>) -> Self {
         let rows = codewords.iter().map(|changed| changed.row).collect();
         let (mut cells, mut absent): (Vec<Stored>, Vec<Stored>) = Default::default();
         for changed in codewords {
@@ -72,53 +74,30 @@ impl Transaction {
             absent.extend(changed.absent);
         }
         cells.sort_unstable_by_key(|stored| stored.cell);
-        let mut at_risk: BTreeMap<DriveIdx, usize> = BTreeMap::new();
-        for stored in &cells {
-            *at_risk.entry(stored.cell.drive).or_default() += 1;
-        }
-        let participants: DriveSet = at_risk.keys().copied().collect();
-        Self {
-            op,
-            since,
-            manner,
-            rows,
-            participants,
-            holders: participants,
-            logged: DriveSet::EMPTY,
-            copies: BTreeSet::new(),
-            durable: Vec::new(),
-            spare: Vec::new(),
-            is_sent: false,
-            instead_of: None,
-            logged_by: 0,
-            gone: DriveSet::EMPTY,
-            recorded: Generation::NONE,
-            is_committed: false,
-            unplaced: cells.len(),
-            at_risk,
-            cells,
-            absent,
-        }
+        Self { rows, cells, absent }
     }
 
-    /// From now on it is an intent, on the rings of these drives.
-    pub(crate) fn announce_on(&mut self, holders: DriveSet) {
-        assert_eq!(self.manner, Manner::Intent, "only whole codewords are announced");
-        (self.holders, self.unplaced) = (holders, 0);
-        self.at_risk.values_mut().for_each(|sectors| *sectors = 1);
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.rows
     }
 
-    /// The drives that its records name.
-    pub(crate) fn named(&self) -> DriveSet {
-        match self.manner {
-            Manner::Payload => self.participants,
-            Manner::Intent => self.holders,
-        }
+    pub(crate) fn cells(&self) -> &[Stored] {
+        &self.cells
     }
 
-    /// Sectors of the record for a drive, header included.
-    pub(crate) fn record_sectors(&self, drive: DriveIdx) -> Sectors {
-        Sectors::new(1 + self.at_risk.get(&drive).copied().unwrap_or(0) as u64)
+    /// The stripe behind the last one.
+    pub(crate) fn end(&self) -> u64 {
+        self.rows.iter().map(|row| row.stripe + 1).max().unwrap_or(0)
+    }
+
+    /// How many sectors of a drive its records name before this one.
+    pub(crate) fn count_before(&self, cell: Cell) -> usize {
+        let is_before =
+            |stored: &&Stored| stored.cell.drive == cell.drive && stored.cell.lba < cell.lba;
+        // The cells are in order.
+        let up_to = |cell: Cell| self.cells.partition_point(|stored| stored.cell < cell);
+        let before = up_to(cell) - up_to(Cell { lba: Lba::ZERO, ..cell });
+        before + self.absent.iter().filter(is_before).count()
     }
 
     /// All that its records name, in the order of the drives and their sectors.
@@ -152,6 +131,83 @@ impl Transaction {
         bufs.sort_unstable();
         bufs.dedup();
         bufs
+    }
+}
+
+impl Places {
+    fn new(cells: &[Stored]) -> Self {
+        let mut at_risk: BTreeMap<DriveIdx, usize> = BTreeMap::new();
+        for stored in cells {
+            *at_risk.entry(stored.cell.drive).or_default() += 1;
+        }
+        Self { unplaced: cells.len(), at_risk }
+    }
+
+    /// The drives with sectors that a crash may still take away.
+    pub(crate) fn at_risk(&self) -> DriveSet {
+        self.at_risk.keys().copied().collect()
+    }
+
+    /// Whether nothing keeps the memory of its sectors.
+    pub(crate) fn have_all(&self) -> bool {
+        self.unplaced == 0
+    }
+
+    /// A sector of a drive is safe in its place, or a later one is.
+    pub(crate) fn note_safe(&mut self, drive: DriveIdx) {
+        let left = self.at_risk.get_mut(&drive).expect("J4: this drive has some");
+        *left -= 1;
+        if *left == 0 {
+            self.at_risk.remove(&drive);
+        }
+    }
+
+    /// A sector is in its place, or a later one is.
+    pub(crate) fn note_placed(&mut self) {
+        self.unplaced -= 1;
+    }
+}
+
+impl Transaction {
+    pub(crate) fn new(op: OpId, since: Instant, manner: Manner, codewords: Vec<Changed>) -> Self {
+        let changes = Changes::new(codewords);
+        let places = Places::new(&changes.cells);
+        let participants = places.at_risk();
+        Self {
+            op,
+            since,
+            manner,
+            participants,
+            records: Records::of(participants),
+            places,
+            changes,
+            instead_of: None,
+            logged_by: 0,
+            gone: DriveSet::EMPTY,
+            recorded: Generation::NONE,
+            is_committed: false,
+        }
+    }
+
+    /// From now on it is an intent, on the rings of these drives.
+    pub(crate) fn announce_on(&mut self, holders: DriveSet) {
+        assert_eq!(self.manner, Manner::Intent, "only whole codewords are announced");
+        self.records.set_holders(holders);
+        self.places.unplaced = 0;
+        self.places.at_risk.values_mut().for_each(|sectors| *sectors = 1);
+    }
+
+    /// The drives that its records name.
+    pub(crate) fn named(&self) -> DriveSet {
+        match self.manner {
+            Manner::Payload => self.participants,
+            Manner::Intent => self.records.holders(),
+        }
+    }
+
+    /// Sectors of the record for a drive, header included.
+    pub(crate) fn record_sectors(&self, drive: DriveIdx) -> Sectors {
+        Sectors::new(1 + self.places.at_risk.get(&drive).copied().unwrap_or(0) as u64)
     }
 }
 
@@ -249,7 +305,6 @@ impl Size {
 #[cfg(test)]
 pub(super) mod tests {
     use levelhead_block::Place;
-    use levelhead_units::Lba;
 
     use super::*;
     use crate::log::contents::Coverage;
@@ -275,7 +330,7 @@ pub(super) mod tests {
         let transaction =
             payload(&[cell(0, 5), cell(0, 6), cell(0, 8), cell(1, 9)], &[cell(1, 10)]);
         let runs = |subject: Option<u8>| -> Vec<(usize, u64, u64, bool)> {
-            let runs = transaction.runs(subject.map(DriveIdx::new)).into_iter();
+            let runs = transaction.changes.runs(subject.map(DriveIdx::new)).into_iter();
             runs.map(|ChangedRun { drive, extent, is_here }| {
                 (drive.as_usize(), extent.lba.get(), extent.sectors.get(), is_here)
             })

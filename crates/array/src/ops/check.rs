@@ -134,7 +134,7 @@ impl CheckOp {
         let rows: Vec<Row> = match scope {
             Scope::Mend { row } => vec![row],
             Scope::Scan { first, end } => {
-                let rows = core.place.layout.rows();
+                let rows = core.layout().rows();
                 let of = |stripe| (0..rows).map(move |row| Row { stripe, row });
                 (first..end).flat_map(of).collect()
             }
@@ -309,9 +309,9 @@ impl CheckOp {
 
     /// The symbols that can be wrong together.
     fn groups(&self, core: &Core) -> Vec<SymbolSet> {
-        let symbols = core.place.layout.symbols();
+        let symbols = core.layout().symbols();
         let size = match self.blame {
-            Blame::Drives => core.place.layout.spec().expansion(),
+            Blame::Drives => core.layout().spec().expansion(),
             Blame::Sectors => 1,
         };
         (0..symbols / size).map(|group| (group * size..(group + 1) * size).collect()).collect()
@@ -319,7 +319,7 @@ impl CheckOp {
 
     fn blame(&mut self, core: &mut Core) {
         let word = self.word();
-        let data = core.place.layout.data_symbols();
+        let data = core.layout().data_symbols();
         let known = self.known(core);
         if known.len() >= data {
             return self.prove(core, known); // C4
@@ -397,7 +397,7 @@ impl CheckOp {
             return self.repair(core, now, wrong);
         }
         // C4: they match with what was there before.
-        let data = SymbolSet::first(core.place.layout.data_symbols());
+        let data = SymbolSet::first(core.layout().data_symbols());
         let redundant = have.minus(data);
         let is_of_data = wrong.minus(known.and(data)).is_empty() && data.minus(have).is_empty();
         match is_of_data && redundant.and(known).is_empty() {
@@ -421,15 +421,14 @@ impl CheckOp {
         let (row, erased) = (word.row, erased(core, word));
         let sources = word.have.minus(wrong);
         // C4: what waits to be read back is mended from its record, and with nothing that does not match that.
-        let waits =
-            |symbol: &usize| core.verify.records.waits(core.place.layout.cell(row, *symbol));
+        let waits = |symbol: &usize| core.verify.records.waits(core.layout().cell(row, *symbol));
         let all = erased.or(wrong.and(word.usable)).iter().filter(|symbol| !waits(symbol));
         let all: Vec<usize> = all.collect();
         if all.is_empty() || core.has_failed() {
             return;
         }
         let fault = |symbol| if wrong.contains(symbol) { Fault::Wrong } else { Fault::Unreadable };
-        if sources.len() < core.place.layout.data_symbols() {
+        if sources.len() < core.layout().data_symbols() {
             self.checked.is_hopeless = true;
             for symbol in all {
                 self.find(core, symbol, fault(symbol), false);
@@ -444,7 +443,7 @@ impl CheckOp {
             let from = computed(core, self.word(), sources, symbol);
             core.out.combine(place, from);
             self.repairs.push(Repair { symbol, place, fault: fault(symbol) });
-            let Cell { drive, lba } = core.place.layout.cell(row, symbol);
+            let Cell { drive, lba } = core.layout().cell(row, symbol);
             let extent = Extent::new(lba, Sectors::new(1));
             let (durability, zero_tail) = (Durability::Durable, ZeroTail::None);
             let what = Enqueue {
@@ -468,10 +467,9 @@ impl CheckOp {
         let symbols: SymbolSet = self.repairs.iter().map(|repair| repair.symbol).collect();
         self.fetch.close(core, now, false, None);
         let mut fetch = Fetch::new(self.op, u64::MAX - self.op, None);
-        let there =
-            |&symbol: &usize| core.holds(core.place.layout.cell(row, symbol).drive, row.stripe);
+        let there = |&symbol: &usize| core.holds(core.layout().cell(row, symbol).drive, row.stripe);
         let symbols: SymbolSet = symbols.iter().filter(there).collect();
-        fetch.add(&core.place.layout, row, symbols);
+        fetch.add(core.layout(), row, symbols);
         if !symbols.is_empty() {
             fetch.ask(core, now, &[Wish { word: 0, symbols }], MANNER);
         }
@@ -501,14 +499,14 @@ impl CheckOp {
     fn note(&mut self, core: &mut Core, at: usize, is_repaired: bool) {
         let Repair { symbol, fault, .. } = self.repairs[at];
         if is_repaired {
-            core.meta.undamage([core.place.layout.cell(self.word().row, symbol)]);
+            core.meta.undamage([core.layout().cell(self.word().row, symbol)]);
         }
         self.find(core, symbol, fault, is_repaired);
     }
 
     /// Notes what was wrong with a symbol, with its neighbour if that is of the same drive.
     fn find(&mut self, core: &Core, symbol: usize, fault: Fault, is_repaired: bool) {
-        let Cell { drive, lba } = core.place.layout.cell(self.word().row, symbol);
+        let Cell { drive, lba } = core.layout().cell(self.word().row, symbol);
         if let Some(last) = self.checked.findings.last_mut()
             && (last.drive, last.fault, last.is_repaired) == (drive, fault, is_repaired)
             && last.extent.end() == lba
@@ -526,24 +524,23 @@ const MANNER: Manner = Manner { effort: Effort::Full, end: End::Tail, fate: Fate
 /// Symbols on drives that are there and that those did not give. Of those on the list of damaged sectors what can be made
 /// anew: redundancy, and a copy of which there is another.
 fn erased(core: &Core, word: &Codeword) -> SymbolSet {
-    let for_good = match core.place.layout.spec().is_mirror() {
+    let for_good = match core.layout().spec().is_mirror() {
         true if word.have.is_empty() => word.listed,
         true => SymbolSet::EMPTY,
-        false => word.listed.and(SymbolSet::first(core.place.layout.data_symbols())),
+        false => word.listed.and(SymbolSet::first(core.layout().data_symbols())),
     };
     word.damaged.or(word.unknown).minus(for_good).minus(word.have).and(word.usable)
 }
 
 /// Those of these symbols of a codeword that wait to be read back.
 fn waiting(core: &Core, word: &Codeword, symbols: SymbolSet) -> SymbolSet {
-    let waits =
-        |symbol: &usize| core.verify.records.waits(core.place.layout.cell(word.row, *symbol));
+    let waits = |symbol: &usize| core.verify.records.waits(core.layout().cell(word.row, *symbol));
     symbols.iter().filter(waits).collect()
 }
 
 /// Sums over these symbols that are zero if the symbols match: one for each symbol that is left over.
 fn matches(core: &Core, word: &Codeword, symbols: SymbolSet) -> Vec<Vec<(u8, Place)>> {
-    let data = core.place.layout.data_symbols();
+    let data = core.layout().data_symbols();
     if symbols.len() <= data {
         return Vec::new();
     }
@@ -559,7 +556,7 @@ fn matches(core: &Core, word: &Codeword, symbols: SymbolSet) -> Vec<Vec<(u8, Pla
 
 /// A symbol as a combination of the others.
 fn computed(core: &Core, word: &Codeword, from: SymbolSet, symbol: usize) -> Vec<(u8, Place)> {
-    let code: &Redundancy = core.place.code.as_ref().expect("only a redundant array is checked");
+    let code: &Redundancy = core.code().expect("only a redundant array is checked");
     let terms = code.compute(&from, symbol).into_iter();
     terms.map(|(coefficient, source)| (coefficient, word.place(source))).collect()
 }

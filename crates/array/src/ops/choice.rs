@@ -17,20 +17,20 @@ pub(crate) fn plan(
     begin: Cell,
     policy: Policy,
 ) -> Plan {
-    let synced = fetch.codewords.iter().all(|word| word.row.stripe < core.holdings.synced);
-    if core.place.code.is_none() || !synced {
+    let synced = fetch.codewords.iter().all(|word| word.row.stripe < core.holdings.synced());
+    if core.code().is_none() || !synced {
         return Plan::NORMAL;
     }
     let among = among(core, fetch);
     let mut shares = core.reads.shares.take();
     if policy.looks_at_drives() {
-        let data = core.place.layout.data_symbols();
+        let data = core.layout().data_symbols();
         for idx in among.iter() {
             shares.push(Share { idx, drive: core.drives.view(now, idx), wanted: 0 });
         }
         for word in &fetch.codewords {
             for symbol in needed(word, data).iter() {
-                let drive = core.place.layout.cell(word.row, symbol).drive;
+                let drive = core.layout().cell(word.row, symbol).drive;
                 if let Some(share) = shares.iter_mut().find(|share| share.idx == drive) {
                     share.wanted += 1;
                 }
@@ -39,7 +39,7 @@ pub(crate) fn plan(
     }
     let view = view_of(core, among, &shares);
     let mut plan = policy.decide(&View { follows: follows(core, begin), ..view });
-    let data = core.place.layout.data_symbols();
+    let data = core.layout().data_symbols();
     let has_half = || fetch.codewords.iter().any(|word| is_half(needed(word, data), data));
     if plan.first == First::GroupOfHalf && !has_half() {
         (plan.first, plan.extra) = (First::Wanted, 0);
@@ -54,10 +54,10 @@ pub(crate) fn plan(
 /// The drives that a decision about a read looks at: all that are there, or those with copies of what is read.
 fn among(core: &Core, fetch: &Fetch) -> DriveSet {
     let present = core.drives.present_data();
-    if !core.place.layout.spec().is_mirror() {
+    if !core.layout().spec().is_mirror() {
         return present;
     }
-    let groups = fetch.codewords.iter().map(|word| core.place.layout.group(word.row.stripe));
+    let groups = fetch.codewords.iter().map(|word| core.layout().group(word.row.stripe));
     groups.fold(DriveSet::EMPTY, DriveSet::or).and(present)
 }
 

@@ -16,7 +16,7 @@ struct Chosen {
 
 /// Makes one copy of each codeword of a read the requested one.
 pub(crate) fn choose(core: &mut Core, now: Instant, fetch: &mut Fetch, policy: Policy) {
-    core.reads.turn += 1;
+    core.reads.take_turn();
     let mut chosen: Vec<Chosen> = Vec::new();
     for at in 0..fetch.codewords.len() {
         let word = &fetch.codewords[at];
@@ -34,15 +34,14 @@ pub(crate) fn choose(core: &mut Core, now: Instant, fetch: &mut Fetch, policy: P
             chosen.push(Chosen { among, drive });
         }
         let row = word.row;
-        let symbol =
-            word.usable.iter().find(|&copy| core.place.layout.cell(row, copy).drive == drive);
+        let symbol = word.usable.iter().find(|&copy| core.layout().cell(row, copy).drive == drive);
         fetch.codewords[at].subject = symbol.into_iter().collect();
     }
 }
 
 /// The drives with copies that may be read.
 fn on(core: &Core, word: &Codeword) -> DriveSet {
-    word.usable.iter().map(|copy| core.place.layout.cell(word.row, copy).drive).collect()
+    word.usable.iter().map(|copy| core.layout().cell(word.row, copy).drive).collect()
 }
 
 /// The drive whose copy of codeword `at` a read takes; nothing if there is no copy.
@@ -80,17 +79,17 @@ fn pick(
         | Policy::OnFailure
         | Policy::Assisted(_)
         | Policy::ProActive(_)
-        | Policy::Tolerant(_) => (core.reads.turn % among.len() as u64) as usize,
+        | Policy::Tolerant(_) => (core.reads.turn() % among.len() as u64) as usize,
     };
     Some(among[chosen])
 }
 
 fn copy(core: &Core, now: Instant, word: &Codeword, drive: DriveIdx) -> Copy {
-    let cells = word.usable.iter().map(|copy| core.place.layout.cell(word.row, copy));
+    let cells = word.usable.iter().map(|copy| core.layout().cell(word.row, copy));
     let lba = cells.filter(|cell| cell.drive == drive).map(|cell| cell.lba).next();
     let distance = lba.map_or(0, |lba| core.drives.distance(drive, lba).get());
     let is_next = lba.is_some_and(|lba| core.drives.is_next(drive, lba));
-    let distance = distance as f64 / core.place.area.size().get() as f64;
+    let distance = distance as f64 / core.area().size().get() as f64;
     Copy { drive: core.drives.view(now, drive), distance, is_next }
 }
 
@@ -98,7 +97,7 @@ fn copy(core: &Core, now: Instant, word: &Codeword, drive: DriveIdx) -> Copy {
 pub(crate) fn renew(core: &Core, fetch: &mut Fetch) {
     for word in &mut fetch.codewords {
         if word.usable.minus(word.damaged).is_empty() {
-            let left = present(core, word.row, core.place.layout.symbols()).minus(word.tried);
+            let left = present(core, word.row, core.layout().symbols()).minus(word.tried);
             word.usable = word.usable.or(left.iter().take(1).collect());
         }
     }

@@ -162,21 +162,21 @@ impl Fetch {
     /// Adds a codeword without subject; rows come in ascending order. What is not in its place yet, and what
     /// was not read back, is had from the start (J6, VF3).
     pub(crate) fn begin(&mut self, core: &mut Core, row: Row, usable: SymbolSet) {
-        self.add(&core.place.layout, row, usable);
+        self.add(core.layout(), row, usable);
         let waits_for_nothing = core.log.unplaced.is_empty() && core.verify.records.is_empty();
         if waits_for_nothing && core.meta.damaged().is_empty() {
             return;
         }
         let word = self.codewords.last_mut().expect("it was added");
         // Y1: what is on the list is not read, and not asked for.
-        let listed: SymbolSet = (0..core.place.layout.symbols())
-            .filter(|&symbol| core.meta.is_damaged(core.place.layout.cell(row, symbol)))
+        let listed: SymbolSet = (0..core.layout().symbols())
+            .filter(|&symbol| core.meta.is_damaged(core.layout().cell(row, symbol)))
             .collect();
         (word.damaged, word.tried, word.listed) = (listed, listed, listed);
         self.know_listed(core);
         let word = self.codewords.last_mut().expect("it was added");
         for symbol in usable.iter() {
-            let cell = core.place.layout.cell(row, symbol);
+            let cell = core.layout().cell(row, symbol);
             // Y1: what is on the list is had from no record, as if it were read. What waits for its place is newer than the list.
             let is_listed = listed.contains(symbol);
             let may_keep = !is_listed && core.verify.keeps(Rule::FromRecord);
@@ -196,10 +196,10 @@ impl Fetch {
     /// Redundancy counts data on the list as zeroes, so it is known as that for every computation.
     fn know_listed(&mut self, core: &mut Core) {
         let word = self.codewords.last_mut().expect("it was added");
-        let data = SymbolSet::first(core.place.layout.data_symbols());
+        let data = SymbolSet::first(core.layout().data_symbols());
         let known = word.listed.and(data);
         // A list that was full covers data that redundancy counts as what it is.
-        let is_exact = !core.place.layout.spec().is_mirror() && !core.meta.damaged().is_widened();
+        let is_exact = !core.layout().spec().is_mirror() && !core.meta.damaged().is_widened();
         if known.is_empty() || !is_exact {
             return;
         }
@@ -252,7 +252,7 @@ impl Fetch {
         let mut cells = core.reads.cells.take();
         for &Wish { word, symbols } in wishes {
             let row = self.codewords[word].row;
-            cells.extend(symbols.iter().map(|symbol| core.place.layout.cell(row, symbol)));
+            cells.extend(symbols.iter().map(|symbol| core.layout().cell(row, symbol)));
         }
         cells.sort_unstable();
         let before = self.subs.len();
@@ -309,8 +309,8 @@ impl Fetch {
     /// Takes the gap from `start` to `end` into a sub-request, if it is short and nothing in it was
     /// asked for already (F3).
     fn bridge(&mut self, core: &Core, drive: DriveIdx, start: Lba, end: Lba) -> bool {
-        let layout = &core.place.layout;
-        if end > start + GAP_MAX || !core.place.area.are_neighbours(start, end) {
+        let layout = core.layout();
+        if end > start + GAP_MAX || !core.area().are_neighbours(start, end) {
             return false;
         }
         if start == end {
@@ -379,7 +379,7 @@ impl Fetch {
         }
         for word in &mut self.codewords {
             let is_gone = |&symbol: &usize| {
-                !core.holds(core.place.layout.cell(word.row, symbol).drive, word.row.stripe)
+                !core.holds(core.layout().cell(word.row, symbol).drive, word.row.stripe)
             };
             let gone = word.usable.iter().filter(is_gone);
             word.usable = word.usable.minus(gone.collect());
@@ -393,7 +393,7 @@ impl Fetch {
         }
         for word in &mut self.codewords {
             let lies =
-                |&symbol: &usize| drives.contains(core.place.layout.cell(word.row, symbol).drive);
+                |&symbol: &usize| drives.contains(core.layout().cell(word.row, symbol).drive);
             word.pending = word.pending.minus(word.pending.iter().filter(lies).collect());
         }
     }
@@ -443,8 +443,8 @@ impl Fetch {
 /// The symbols of a row that may be used: on drives that are there, and without redundancy where
 /// that is not valid yet.
 pub(crate) fn usable(core: &Core, row: Row) -> SymbolSet {
-    let layout = &core.place.layout;
-    if row.stripe < core.holdings.synced {
+    let layout = core.layout();
+    if row.stripe < core.holdings.synced() {
         present(core, row, layout.symbols())
     } else if layout.spec().is_mirror() {
         // Copies may differ there: always the same one is read, as long as it can be had, so that what was read
@@ -457,15 +457,15 @@ pub(crate) fn usable(core: &Core, row: Row) -> SymbolSet {
 
 /// The symbols of a row that a write may change: what may be used, and all copies of a mirror.
 pub(crate) fn writable(core: &Core, row: Row) -> SymbolSet {
-    match core.place.layout.spec().is_mirror() {
-        true => present(core, row, core.place.layout.symbols()),
+    match core.layout().spec().is_mirror() {
+        true => present(core, row, core.layout().symbols()),
         false => usable(core, row),
     }
 }
 
 /// Those of the first `count` symbols of a row that their drives hold.
 pub(crate) fn present(core: &Core, row: Row, count: usize) -> SymbolSet {
-    let layout = &core.place.layout;
+    let layout = core.layout();
     if core.drives.lost_data().is_empty() {
         return SymbolSet::first(count);
     }

@@ -117,16 +117,16 @@ impl FillOp {
     /// Begins a step whose stripes are locked; [`FillOp::advance`] comes next.
     pub(crate) fn start(core: &mut Core, op: OpId, span: Span) -> Self {
         let mut fetch = Fetch::new(op, u64::MAX - op, None);
-        let (rows, symbols) = (core.place.layout.rows(), core.place.layout.symbols());
+        let (rows, symbols) = (core.layout().rows(), core.layout().symbols());
         for stripe in span.first..span.end {
-            if !core.place.layout.group(stripe).contains(span.drive) {
+            if !core.layout().group(stripe).contains(span.drive) {
                 continue;
             }
             for row in (0..rows).map(|row| Row { stripe, row }) {
                 let usable = usable(core, row);
                 fetch.begin(core, row, usable);
                 let own = (0..symbols)
-                    .filter(|&symbol| core.place.layout.cell(row, symbol).drive == span.drive)
+                    .filter(|&symbol| core.layout().cell(row, symbol).drive == span.drive)
                     .collect();
                 fetch.codewords.last_mut().expect("it was begun").subject = own;
             }
@@ -252,11 +252,8 @@ impl FillOp {
         for (at, word) in self.fetch.codewords.iter().enumerate() {
             let own = owed(core, word);
             let had: SymbolSet = own.iter().filter(|&own| can_compute(core, word, own)).collect();
-            let target = |symbol| Target {
-                cell: core.place.layout.cell(word.row, symbol),
-                word: at,
-                symbol,
-            };
+            let target =
+                |symbol| Target { cell: core.layout().cell(word.row, symbol), word: at, symbol };
             targets.extend(had.iter().map(target));
             let cells = nowhere(core, word, own.minus(had));
             if cells.iter().any(|&cell| core.log.unplaced.find(cell).is_some()) {
@@ -287,7 +284,7 @@ impl FillOp {
                 match runs.back_mut() {
                     Some(run)
                         if run.extent.end() == cell.lba
-                            && core.place.area.are_neighbours(cell.lba, cell.lba) =>
+                            && core.area().are_neighbours(cell.lba, cell.lba) =>
                     {
                         run.extent.sectors += Sectors::new(1);
                         append(&mut run.segments, place);
@@ -319,7 +316,7 @@ impl FillOp {
         let word = &self.fetch.codewords[word];
         let is_known = |known: &Recipe| known.symbol == symbol && known.have == word.have;
         if !recipe.as_ref().is_some_and(is_known) {
-            let code = core.place.code.as_ref().expect("only a redundant array is rebuilt");
+            let code = core.code().expect("only a redundant array is rebuilt");
             let terms = code.compute(&word.have, symbol);
             *recipe = Some(Recipe { have: word.have, symbol, terms });
         }
@@ -349,7 +346,7 @@ fn reads(
     let mut all: Vec<DriveReads> = Vec::new();
     for (at, word) in words.iter().enumerate() {
         for symbol in wanted(word).iter() {
-            let drive = core.place.layout.cell(word.row, symbol).drive;
+            let drive = core.layout().cell(word.row, symbol).drive;
             let own = match all.iter().position(|reads| reads.drive == drive) {
                 Some(own) => own,
                 None => {
@@ -371,7 +368,7 @@ fn reads(
 /// What the drive should hold of a codeword, if it can be had. What is on the list of damaged sectors is damaged whatever the
 /// drive holds; but of a mirror, where another copy has it: that was written while the drive was away.
 fn owed(core: &Core, word: &Codeword) -> SymbolSet {
-    match core.place.layout.spec().is_mirror() && !word.have.is_empty() {
+    match core.layout().spec().is_mirror() && !word.have.is_empty() {
         true => word.subject,
         false => word.subject.minus(word.listed),
     }
@@ -380,9 +377,9 @@ fn owed(core: &Core, word: &Codeword) -> SymbolSet {
 /// The symbols that are still to be read so that a codeword gives what the drive should hold; none if it does, or
 /// cannot.
 fn lacking(core: &Core, word: &Codeword) -> SymbolSet {
-    let data = core.place.layout.data_symbols();
+    let data = core.layout().data_symbols();
     let untried = word.usable.minus(word.tried);
-    let is_valid = word.row.stripe < core.holdings.synced || core.place.layout.spec().is_mirror();
+    let is_valid = word.row.stripe < core.holdings.synced() || core.layout().spec().is_mirror();
     if !is_valid {
         // Redundancy is computed from all of the data, or not at all.
         return untried.and(SymbolSet::first(data));
@@ -395,7 +392,7 @@ fn lacking(core: &Core, word: &Codeword) -> SymbolSet {
         return untried; // To know which data nothing gives.
     }
     let avoided = core.drives.sat_out().or(core.drives.silent());
-    let on = |symbol: usize| core.place.layout.cell(word.row, symbol).drive;
+    let on = |symbol: usize| core.layout().cell(word.row, symbol).drive;
     let (last, first): (Vec<usize>, Vec<usize>) =
         untried.iter().partition(|&symbol| avoided.contains(on(symbol)));
     first.into_iter().chain(last).take(needed).collect()
@@ -403,24 +400,24 @@ fn lacking(core: &Core, word: &Codeword) -> SymbolSet {
 
 /// What is damaged where what was read does not give these symbols of the drive (FI3).
 fn nowhere(core: &Core, word: &Codeword, lacking: SymbolSet) -> Vec<Cell> {
-    let data = SymbolSet::first(core.place.layout.data_symbols());
+    let data = SymbolSet::first(core.layout().data_symbols());
     let symbols = match () {
-        () if lacking.is_empty() || core.place.layout.spec().is_mirror() => lacking,
-        () if word.row.stripe < core.holdings.synced => {
-            let redundant = SymbolSet::first(core.place.layout.symbols()).minus(data);
+        () if lacking.is_empty() || core.layout().spec().is_mirror() => lacking,
+        () if word.row.stripe < core.holdings.synced() => {
+            let redundant = SymbolSet::first(core.layout().symbols()).minus(data);
             data.minus(word.have).or(redundant)
         }
         // What is redundant there is not used, and will be computed anew.
         () => lacking.and(data),
     };
-    let cells = symbols.iter().map(|symbol| core.place.layout.cell(word.row, symbol));
+    let cells = symbols.iter().map(|symbol| core.layout().cell(word.row, symbol));
     cells.filter(|&cell| !core.meta.is_damaged(cell)).collect()
 }
 
 /// Whether what was read gives a symbol.
 fn can_compute(core: &Core, word: &Codeword, symbol: usize) -> bool {
-    let data = SymbolSet::first(core.place.layout.data_symbols());
-    let is_valid = word.row.stripe < core.holdings.synced || core.place.layout.spec().is_mirror();
+    let data = SymbolSet::first(core.layout().data_symbols());
+    let is_valid = word.row.stripe < core.holdings.synced() || core.layout().spec().is_mirror();
     match is_valid {
         true => word.have.len() >= data.len(),
         false => !data.contains(symbol) && data.minus(word.have).is_empty(),

@@ -238,7 +238,7 @@ impl MendOp {
         let Span { drive, part } = self.span;
         let mut words: Vec<(Row, SymbolSet)> = Vec::new();
         for lba in part.extent.iter() {
-            let (row, symbol) = core.place.layout.symbol(Cell { drive, lba });
+            let (row, symbol) = core.layout().symbol(Cell { drive, lba });
             match words.last_mut() {
                 Some((last, symbols)) if *last == row => *symbols = symbols.with(symbol),
                 Some(_) | None => words.push((row, SymbolSet::EMPTY.with(symbol))),
@@ -313,9 +313,9 @@ impl MendOp {
         // Where redundancy is not valid, the checksum says whether it is all the same.
         let is_sure = core.out.carries_content();
         let is_redundant = |word: &Codeword| {
-            core.place.code.is_some() && (is_sure || word.row.stripe < core.holdings.synced)
+            core.code().is_some() && (is_sure || word.row.stripe < core.holdings.synced())
         };
-        let data = core.place.layout.data_symbols();
+        let data = core.layout().data_symbols();
         if core.has_failed() || !self.fetch.codewords.iter().all(is_redundant) {
             self.phase = Phase::Done(Mended::Never);
             return;
@@ -328,7 +328,7 @@ impl MendOp {
                 self.phase = Phase::Done(Mended::Never);
                 return;
             }
-            let late = on_drives(&core.place.layout, word, core.drives.silent());
+            let late = on_drives(core.layout(), word, core.drives.silent());
             let in_turn = untried.minus(late).iter().chain(untried.and(late).iter());
             let symbols: SymbolSet = in_turn.take(needed).collect();
             if !symbols.is_empty() {
@@ -342,7 +342,7 @@ impl MendOp {
         let buf = core.out.acquire(self.span.part.extent.sectors);
         self.bufs.push(buf);
         for (lba, sector) in self.span.part.extent.iter().zip(0..) {
-            let (row, symbol) = core.place.layout.symbol(Cell { drive: self.span.drive, lba });
+            let (row, symbol) = core.layout().symbol(Cell { drive: self.span.drive, lba });
             let word = self.fetch.find(row).expect("it was begun");
             let from = decode(core, &self.fetch.codewords[word], symbol);
             core.out.combine(Place { buf, sector }, from);
@@ -358,8 +358,7 @@ impl MendOp {
 
     /// Reads what is beside it and what its drive has, where that may say that something redundant is stale.
     fn look(&mut self, core: &mut Core, now: Instant) {
-        let is_asked =
-            core.place.code.is_some() && core.out.carries_content() && !core.has_failed();
+        let is_asked = core.code().is_some() && core.out.carries_content() && !core.has_failed();
         if !is_asked || !core.drives.silent().without(core.drives.lost()).is_empty() {
             return self.write(core, now, Vec::new());
         }
@@ -381,7 +380,7 @@ impl MendOp {
             purpose: Purpose::Recall(self.op),
             drive,
             command: Command::Read {
-                extent: core.place.area.on_drive(part.extent),
+                extent: core.area().on_drive(part.extent),
                 effort: Effort::Full,
             },
             segments: Segment { place, sectors }.into(),
@@ -399,7 +398,7 @@ impl MendOp {
     fn own(&self, core: &Core, word: &Codeword) -> Vec<Own> {
         let first = self.span.part.extent.lba;
         let own = |symbol| {
-            let Cell { lba, .. } = core.place.layout.cell(word.row, symbol);
+            let Cell { lba, .. } = core.layout().cell(word.row, symbol);
             let sector = (lba - first).get() as u32;
             let written = beside::place_at(&self.found, sector);
             let buf = self.before.as_ref().and_then(|before| before.buf);

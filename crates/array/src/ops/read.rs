@@ -153,11 +153,11 @@ impl ReadOp {
         (self.cost, self.is_answered) = (Cost::default(), false);
         self.fetch.renew(op, request.0, Some(now));
         self.find_targets(core, extent);
-        if core.place.layout.spec().is_mirror() {
+        if core.layout().spec().is_mirror() {
             copies::choose(core, now, &mut self.fetch, policy);
         }
         let Target { word, symbol, .. } = self.targets[0];
-        let begin = core.place.layout.cell(self.fetch.codewords[word].row, symbol);
+        let begin = core.layout().cell(self.fetch.codewords[word].row, symbol);
         self.plan = plan(core, now, &self.fetch, begin, policy);
         self.sat_out = core.drives.overview().sat_out;
         self.lateness.renew(core, now, self.plan.late);
@@ -171,7 +171,7 @@ impl ReadOp {
         targets.clear();
         targets.resize(extent.sectors.as_usize(), Target::default());
         let mut sectors = core.reads.sectors.take();
-        find_sectors(&core.place.layout, extent, &mut sectors);
+        find_sectors(core.layout(), extent, &mut sectors);
         for &ArraySector { row, symbol, lba } in &sectors {
             if fetch.codewords.last().is_none_or(|word| word.row != row) {
                 let usable = usable(core, row);
@@ -192,7 +192,7 @@ impl ReadOp {
 
     /// A sub-request has ended at `now`.
     pub(crate) fn handle_done(&mut self, core: &mut Core, now: Instant, ended: FetchEnded<'_>) {
-        self.fetch.handle_done(&core.place.layout, ended);
+        self.fetch.handle_done(core.layout(), ended);
         if *ended.outcome != Outcome::Gone {
             self.lateness.handle_done(core, now, &self.fetch, ended.drive);
         }
@@ -210,7 +210,7 @@ impl ReadOp {
 
     fn first_ask(&mut self, core: &mut Core, now: Instant) {
         let mut wishes = core.reads.wishes.take();
-        let layout = &core.place.layout;
+        let layout = core.layout();
         let data = layout.data_symbols();
         let expansion = layout.spec().expansion();
         // Asked for only where something is computed instead of read.
@@ -283,14 +283,14 @@ impl ReadOp {
             return false;
         }
         self.fetch.handle_lost(core);
-        if core.place.layout.spec().is_mirror() {
+        if core.layout().spec().is_mirror() {
             copies::renew(core, &mut self.fetch);
         }
-        let data = core.place.layout.data_symbols();
+        let data = core.layout().data_symbols();
         let retry = self.may_retry();
-        let rest = if core.place.layout.spec().is_mirror() { Rest::Fewest } else { Rest::Whole };
+        let rest = if core.layout().spec().is_mirror() { Rest::Fewest } else { Rest::Whole };
         let rule = Rule { data, plan: self.plan, retry, rest };
-        let layout = &core.place.layout;
+        let layout = core.layout();
         // A drive that sits out since then is not counted on any more; the plan has weighed the others.
         let sat_out = core.drives.overview().sat_out.without(self.sat_out);
         let aside = self.plan.aside.or(sat_out);
@@ -378,7 +378,7 @@ impl ReadOp {
         let may_retry = self.may_retry();
         for word in &self.fetch.codewords {
             let missing = word.subject.minus(word.have);
-            let data = core.place.layout.data_symbols();
+            let data = core.layout().data_symbols();
             let decodes = |have: SymbolSet| have.len() >= data && word.wrong.is_empty();
             if missing.is_empty() || decodes(word.have) {
                 continue;
@@ -400,10 +400,10 @@ impl ReadOp {
     /// Lost drives that hold requested data, or a copy of it, and whose loss is not recorded yet. If the array crashed
     /// now and took them for good ones at its next start, a later read would give older data than this one.
     fn relies_on(&self, core: &Core) -> DriveSet {
-        if core.gate.unrecorded.is_empty() {
+        if core.gate.unrecorded().is_empty() {
             return DriveSet::EMPTY;
         }
-        let layout = &core.place.layout;
+        let layout = core.layout();
         let drives = |target: &Target| {
             let row = self.fetch.codewords[target.word].row;
             match layout.spec().is_mirror() {
@@ -415,7 +415,7 @@ impl ReadOp {
             .iter()
             .map(drives)
             .fold(DriveSet::EMPTY, DriveSet::or)
-            .and(core.gate.unrecorded)
+            .and(core.gate.unrecorded())
     }
 
     /// Says where the requested data lie; returns the sectors that could not be had. Sectors that were read stay
@@ -423,7 +423,7 @@ impl ReadOp {
     /// could not be had.
     fn deliver(&mut self, core: &mut Core) -> Lacking {
         let words = &self.fetch.codewords;
-        let is_mirror = core.place.layout.spec().is_mirror();
+        let is_mirror = core.layout().spec().is_mirror();
         // The symbol whose bytes are the requested ones: of a mirror any copy.
         let given = |core: &Core, target: &Target| {
             let word = &words[target.word];
@@ -482,16 +482,16 @@ fn is_listed(core: &Core, word: &Codeword, symbol: usize) -> bool {
     if word.listed.is_empty() {
         return false;
     }
-    if !core.place.layout.spec().is_mirror() {
+    if !core.layout().spec().is_mirror() {
         return word.listed.contains(symbol);
     }
-    present(core, word.row, core.place.layout.symbols()).minus(word.listed).is_empty()
+    present(core, word.row, core.layout().symbols()).minus(word.listed).is_empty()
 }
 
 /// A client does not get a sector that is on the list.
 fn note_damaged(core: &mut Core, row: Row, symbol: usize) {
     core.counters.damaged_reads += 1;
-    let event = core.meta.note_damaged_read(core.place.layout.cell(row, symbol));
+    let event = core.meta.note_damaged_read(core.layout().cell(row, symbol));
     core.out.extend(event.map(Action::Event));
 }
 

@@ -133,7 +133,7 @@ impl WriteOp {
         let fetch = match &cause {
             Cause::Client(parts) => {
                 let mut fetch = Fetch::new(op, parts[0].request.0, Some(now));
-                for Change { row, value } in changes_of(&core.place.layout, parts) {
+                for Change { row, value } in changes_of(core.layout(), parts) {
                     let symbol = value.symbol;
                     if fetch.codewords.last().is_none_or(|word| word.row != row) {
                         let usable = writable(core, row);
@@ -152,7 +152,7 @@ impl WriteOp {
             }
             &Cause::Resync { first, end } => {
                 let mut fetch = Fetch::new(op, resync_origin(op), None);
-                let (rows, symbols) = (core.place.layout.rows(), core.place.layout.symbols());
+                let (rows, symbols) = (core.layout().rows(), core.layout().symbols());
                 let rows =
                     (first..end).flat_map(|stripe| (0..rows).map(move |row| Row { stripe, row }));
                 for row in rows {
@@ -222,7 +222,7 @@ impl WriteOp {
         }
         let before: Vec<SymbolSet> = self.fetch.codewords.iter().map(|word| word.unknown).collect();
         for word in &mut self.fetch.codewords {
-            let left = on_drives(&core.place.layout, word, late).and(word.pending);
+            let left = on_drives(core.layout(), word, late).and(word.pending);
             word.unknown = word.unknown.or(left);
         }
         if self.ways(core, now).is_none() {
@@ -326,17 +326,17 @@ impl WriteOp {
     fn may_give_up(&self, core: &Core) -> bool {
         let is_whole = !core.has_failed() && core.drives.lost_data().is_empty();
         let is_resync = matches!(self.cause, Cause::Resync { .. });
-        is_resync && is_whole && !core.place.layout.spec().is_mirror()
+        is_resync && is_whole && !core.layout().spec().is_mirror()
     }
 
     /// Nothing else says what was there, and what is redundant counts it as zeroes from now on.
     fn give_up_unreadable(&mut self, core: &mut Core) {
-        let data = SymbolSet::first(core.place.layout.data_symbols());
+        let data = SymbolSet::first(core.layout().data_symbols());
         for word in &mut self.fetch.codewords {
             let given_up = data.and(word.damaged).minus(word.have).minus(word.listed);
             word.listed = word.listed.or(given_up);
             for symbol in given_up.iter() {
-                core.list_damaged(core.place.layout.cell(word.row, symbol));
+                core.list_damaged(core.layout().cell(word.row, symbol));
             }
         }
     }
@@ -349,7 +349,7 @@ impl WriteOp {
         if met.is_empty() {
             return true;
         }
-        let layout = &core.place.layout;
+        let layout = core.place.layout();
         let is_mirror = layout.spec().is_mirror();
         let written = met.into_iter().flat_map(|word| {
             let redundant = word.usable.minus(SymbolSet::first(layout.data_symbols()));
@@ -378,15 +378,15 @@ impl WriteOp {
     }
 
     fn way(&self, core: &Core, word: &Codeword, lagging: DriveSet) -> Option<Way> {
-        let data = SymbolSet::first(core.place.layout.data_symbols());
+        let data = SymbolSet::first(core.layout().data_symbols());
         match self.cause {
             Cause::Client(_) => {
                 let avoided = core.drives.sat_out().or(core.log.hindering);
                 let [avoided, lagging] =
-                    [avoided, lagging].map(|drives| on_drives(&core.place.layout, word, drives));
+                    [avoided, lagging].map(|drives| on_drives(core.layout(), word, drives));
                 Choice { word, data, avoided, lagging }.cheapest()
             }
-            Cause::Resync { .. } if core.place.layout.spec().is_mirror() => copying(word),
+            Cause::Resync { .. } if core.layout().spec().is_mirror() => copying(word),
             Cause::Resync { .. } => {
                 let reads = data.minus(word.listed);
                 let way = Way { method: Method::Reconstruct, reads };
@@ -408,7 +408,7 @@ impl WriteOp {
             .map(|word| word.row)
             .collect();
         let is_hopeless = |part: &Part| {
-            part.extent.iter().any(|lba| hopeless.contains(&core.place.layout.find(lba).0))
+            part.extent.iter().any(|lba| hopeless.contains(&core.layout().find(lba).0))
         };
         let (failed, left): (Vec<Part>, Vec<Part>) =
             parts.iter().partition(|part| is_hopeless(part));
@@ -426,12 +426,12 @@ impl WriteOp {
     /// Computes redundancy: what is to be written, for every codeword in the order of its symbols.
     fn contents(&mut self, core: &mut Core, now: Instant, ways: &[Way]) -> Vec<Changed> {
         assert!(self.fetch.subs.is_empty(), "W1: something is still being read");
-        let is_mirror = core.place.layout.spec().is_mirror();
+        let is_mirror = core.layout().spec().is_mirror();
         let cells = match is_mirror {
             true => self.copies(core),
             false => self.data_and_redundancy(core, ways),
         };
-        let data = SymbolSet::first(core.place.layout.data_symbols());
+        let data = SymbolSet::first(core.layout().data_symbols());
         let words = self.fetch.codewords.iter().zip(&self.changes);
         let changed = |((word, changes), cells): ((&Codeword, &Vec<Value>), Vec<Stored>)| {
             let is_whole = data.minus(word.subject).is_empty();
@@ -452,7 +452,7 @@ impl WriteOp {
             return Generation::NONE;
         }
         let Core { place, meta, .. } = core;
-        let layout = &place.layout;
+        let layout = place.layout();
         let all = SymbolSet::first(layout.symbols());
         let redundant = all.minus(SymbolSet::first(layout.data_symbols()));
         let mut recorded = Generation::NONE;
@@ -477,7 +477,7 @@ impl WriteOp {
     fn write(&mut self, core: &mut Core, now: Instant, mut cells: Vec<Stored>) -> Vec<SubId> {
         let durability = self.durability();
         if !core.drives.lost_data().is_empty() {
-            let stripe = |stored: &Stored| core.place.layout.symbol(stored.cell).0.stripe;
+            let stripe = |stored: &Stored| core.layout().symbol(stored.cell).0.stripe;
             cells.retain(|stored| core.holds(stored.cell.drive, stripe(stored)));
         }
         if let Cause::Resync { .. } = self.cause {
@@ -486,7 +486,7 @@ impl WriteOp {
         }
         cells.sort_unstable_by_key(|stored| stored.cell);
         let mut pending = Vec::new();
-        for Run { drive, extent, segments } in join(&core.place.area, &cells) {
+        for Run { drive, extent, segments } in join(core.area(), &cells) {
             let command = Command::Write { extent, durability, zero_tail: ZeroTail::None };
             let sub = core.enqueue(
                 now,
@@ -517,7 +517,7 @@ impl WriteOp {
             };
             let others = word.usable.iter().filter(|&symbol| Some(symbol) != source);
             others
-                .map(|symbol| Stored { cell: core.place.layout.cell(word.row, symbol), place })
+                .map(|symbol| Stored { cell: core.layout().cell(word.row, symbol), place })
                 .collect()
         };
         let codewords = self.fetch.codewords.iter().zip(&self.changes).map(stored).collect();
@@ -546,8 +546,8 @@ impl WriteOp {
         let mut cells: Vec<(Cell, usize, usize)> = Vec::new();
         for (idx, (word, way)) in self.fetch.codewords.iter().zip(ways).enumerate() {
             if way.method != Method::Plain {
-                let symbols = word.usable.minus(SymbolSet::first(core.place.layout.data_symbols()));
-                let cell = |symbol| (core.place.layout.cell(word.row, symbol), idx, symbol);
+                let symbols = word.usable.minus(SymbolSet::first(core.layout().data_symbols()));
+                let cell = |symbol| (core.layout().cell(word.row, symbol), idx, symbol);
                 cells.extend(symbols.iter().map(cell));
             }
         }
@@ -563,7 +563,7 @@ impl WriteOp {
     }
 
     fn compute(&mut self, core: &mut Core, idx: usize, method: Method, into: &[Value]) {
-        let data = core.place.layout.data_symbols();
+        let data = core.layout().data_symbols();
         let changes = self.changes[idx].clone();
         let changed = |symbol: usize| {
             let found = changes.iter().find(|changed| changed.symbol == symbol);
@@ -575,7 +575,7 @@ impl WriteOp {
         };
         let word = &self.fetch.codewords[idx];
         for &Value { symbol, place } in into {
-            let code = core.place.code.as_ref().expect("redundant symbols have a code");
+            let code = core.code().expect("redundant symbols have a code");
             let coefficient = |column| code.coefficient(symbol - data, column);
             let mut from: Vec<(u8, Place)> = Vec::new();
             match method {
@@ -639,7 +639,7 @@ impl WriteOp {
                 core.drives.lost_data().is_empty()
                     || parts.iter().all(|part| unsafe_sectors(core, part).is_empty())
             }
-            Cause::Resync { .. } if core.place.layout.spec().is_mirror() => !core.has_failed(),
+            Cause::Resync { .. } if core.layout().spec().is_mirror() => !core.has_failed(),
             Cause::Resync { .. } => core.drives.lost_data().is_empty(),
         }
     }
@@ -654,10 +654,10 @@ impl WriteOp {
 
     /// Drives that should have been written to, and whose loss is not recorded yet.
     fn relies_on(&self, core: &Core) -> DriveSet {
-        if core.gate.unrecorded.is_empty() {
+        if core.gate.unrecorded().is_empty() {
             return DriveSet::EMPTY;
         }
-        let layout = &core.place.layout;
+        let layout = core.layout();
         let redundant =
             SymbolSet::first(layout.symbols()).minus(SymbolSet::first(layout.data_symbols()));
         let written = |word: &Codeword| {
@@ -670,7 +670,7 @@ impl WriteOp {
             .iter()
             .flat_map(|word| written(word).collect::<Vec<_>>())
             .collect();
-        drives.and(core.gate.unrecorded)
+        drives.and(core.gate.unrecorded())
     }
 
     fn origin(&self) -> u64 {
@@ -709,7 +709,7 @@ impl WriteOp {
             core.answer(DriveSet::EMPTY, Answer { request: part.request, outcome, cost });
         }
         self.clients = Clients::GivenUp(kept);
-        core.writes.given_up += kept;
+        core.writes.give_up(kept);
         false
     }
 
@@ -722,10 +722,7 @@ impl WriteOp {
         }
         match self.clients {
             Clients::Wait => self.answer(core, end),
-            Clients::GivenUp(kept) => {
-                assert!(kept <= core.writes.given_up, "O3: {kept:?} of {:?}", core.writes.given_up);
-                core.writes.given_up = core.writes.given_up - kept;
-            }
+            Clients::GivenUp(kept) => core.writes.let_go(kept),
         }
         if let Cause::Client(parts) = &self.cause {
             parts.iter().for_each(|part| core.out.release(BufId::Client(part.request)));
@@ -736,7 +733,9 @@ impl WriteOp {
     fn answer(&mut self, core: &mut Core, end: Progress) {
         let Cause::Client(parts) = &self.cause else { return };
         let relies_on = self.relies_on(core);
-        core.writes.ended += u64::from(self.phase != Phase::Reading);
+        if self.phase != Phase::Reading {
+            core.writes.end();
+        }
         for part in parts {
             let damaged = match (end, &self.phase) {
                 (Progress::Done | Progress::NotYet, _) => Vec::new(),
@@ -758,13 +757,13 @@ impl WriteOp {
 
 /// The data that does not change, that was not read, and that redundancy does not count as zeroes.
 fn computed(core: &Core, word: &Codeword) -> SymbolSet {
-    let data = SymbolSet::first(core.place.layout.data_symbols());
+    let data = SymbolSet::first(core.layout().data_symbols());
     data.minus(word.subject).minus(word.have).minus(word.listed)
 }
 
 /// A symbol's new value, as the sector that it is for.
 fn stored(core: &Core, row: Row, value: &Value) -> Stored {
-    Stored { cell: core.place.layout.cell(row, value.symbol), place: value.place }
+    Stored { cell: core.layout().cell(row, value.symbol), place: value.place }
 }
 
 /// The origin of a resync's commands: a number that no client's request has.
@@ -774,7 +773,7 @@ fn resync_origin(op: OpId) -> u64 {
 
 /// The sectors of a part that cannot be read back.
 fn unsafe_sectors(core: &Core, part: &Part) -> Vec<u32> {
-    let layout = &core.place.layout;
+    let layout = core.layout();
     let on_lost = |row: Row, symbol: usize| !core.holds(layout.cell(row, symbol).drive, row.stripe);
     let redundant = layout.symbols() - layout.data_symbols();
     let is_unsafe = |lba: Lba| {

@@ -334,7 +334,7 @@ fn drives_that_do_not_store_what_is_needed_are_named_once_all_others_have_it() {
 /// A drive that comes into a place; `uuid` is that of the one before, or another.
 fn come(bench: &mut Bench, uuid: Uuid, held: Option<Held>) {
     let drive = DriveIdx::new(3);
-    let new = NewMember { uuid, own: own(bench.core.place.layout.spec(), drive), held };
+    let new = NewMember { uuid, own: own(bench.core.layout().spec(), drive), held };
     bench.core.drives.begin_filling(drive);
     bench.store.begin_filling(&mut bench.core, drive, new, Holds::Nothing);
     bench.advance();

@@ -19,8 +19,8 @@ const NAMES: [&[u8]; 2] = [b"SubId", b"Own"];
 /// from hundreds on only; and which drives may have work, which only saves a look at the others.
 const LEFT_OUT: [(&[u8], &[u8]); 12] = [
     (b"Core", b"counters"),
-    (b"Core", b"sub_next"),
-    (b"Core", b"buf_next"),
+    (b"Commands", b"last"),
+    (b"Output", b"buf_next"),
     (b"Sub", b"ended_before"),
     (b"Drives", b"probe_rng"),
     (b"Drives", b"streaks"),

@@ -158,7 +158,7 @@ impl Copies {
 impl Array {
     /// How far the copy of a drive is, if one is made.
     pub fn copy(&self) -> Option<CopyProgress> {
-        let copied = self.core.holdings.copied.as_ref()?;
+        let copied = self.core.holdings.copied()?;
         let (drive, left, regions) = (copied.drive, copied.left(), copied.regions());
         Some(CopyProgress { drive, left, regions })
     }
@@ -169,7 +169,7 @@ impl Array {
         let is_recovering = self.journal.as_ref().is_some_and(|journal| !journal.is_ready());
         let only = DriveSet::EMPTY.with(drive);
         match () {
-            () if self.core.place.code.is_none() => Err(NotReplaced::NotRedundant),
+            () if self.core.code().is_none() => Err(NotReplaced::NotRedundant),
             () if self.core.has_failed() => Err(NotReplaced::Failed),
             () if drives.lost().contains(drive) => Err(NotReplaced::Unrecorded),
             () if self.has_nothing_to_fill(drive) => Err(NotReplaced::OnlyJournal),
@@ -177,7 +177,7 @@ impl Array {
             () if self.is_ending() => Err(NotReplaced::Ending),
             () => match &self.own.copies.now {
                 Some(other) => Err(NotReplaced::Copying { drive: other.drive }),
-                None if self.core.holdings.synced < self.core.place.layout.stripes() => {
+                None if self.core.holdings.synced() < self.core.layout().stripes() => {
                     Err(NotReplaced::Unsynced)
                 }
                 None if !drives.can_spare(only) => Err(NotReplaced::Needed),
@@ -203,7 +203,8 @@ impl Array {
             store.open(&mut self.core); // The loss of the drive must be recorded in the end.
         }
         let grid = self.core.meta.grid();
-        self.core.holdings.copied = Some(Copied::new(drive, grid, self.keeps(Rule::CopyInside)));
+        let copied = Copied::new(drive, grid, self.keeps(Rule::CopyInside));
+        self.core.holdings.begin_copy(copied);
         let regions = grid.regions;
         let copies = new.iter().flat_map(|new| new.own.copies());
         copies.for_each(|lba| wipe(&mut self.core, now, Extent::new(lba, Sectors::new(1))));
@@ -227,7 +228,7 @@ impl Array {
 
     /// The new drive that is given a copy must not be used any more.
     pub fn handle_copy_failed(&mut self, now: Instant) {
-        if self.core.holdings.copied.is_some() {
+        if self.core.holdings.copied().is_some() {
             self.end_copy(now, CopyEnd::Failed);
         }
         self.move_on(now);
@@ -237,7 +238,7 @@ impl Array {
     pub fn is_coming(&self, sub: SubId) -> bool {
         let is_inside = |copied: &Copied| copied.inside.contains_key(&sub);
         self.own.copies.dismissed.contains_key(&sub)
-            || self.core.holdings.copied.as_ref().is_some_and(is_inside)
+            || self.core.holdings.copied().is_some_and(is_inside)
     }
 
     /// Whether this is a command of a drive that is not wanted any more.
@@ -281,7 +282,7 @@ impl Array {
         if let Some(bufs) = self.own.copies.dismissed.remove(&sub) {
             return bufs.into_iter().for_each(|buf| self.core.out.release(buf));
         }
-        let copied = self.core.holdings.copied.as_mut().expect("it is known");
+        let copied = self.core.holdings.copied_mut().expect("it is known");
         if outcome.may_be_sent_again() && self.core.drives.patience().is_some() {
             // As of a member (P1 of `refused`): the array's patience with silence is the limit.
             let coming = copied.inside.get_mut(&sub).expect("it is inside");
@@ -318,8 +319,12 @@ impl Array {
 
     /// Gives the new drive again what it has refused.
     fn send_coming_again(&mut self, now: Instant) {
-        let inside =
-            self.core.holdings.copied.iter_mut().flat_map(|copied| copied.inside.values_mut());
+        let inside = self
+            .core
+            .holdings
+            .copied_mut()
+            .into_iter()
+            .flat_map(|copied| copied.inside.values_mut());
         for coming in inside {
             if coming.again_at.take_if(|at| *at <= now).is_some() {
                 self.core.out.push(Action::Coming(coming.submit.clone()));
@@ -340,7 +345,7 @@ impl Array {
         let Some(copying) = self.own.copies.now.as_deref() else { return };
         let is_open = copying.steps.iter().any(|step| step.region == region)
             || copying.cursor.is_some_and(|cursor| cursor.region == region);
-        if let (false, Some(copied)) = (is_open, &mut self.core.holdings.copied) {
+        if let (false, Some(copied)) = (is_open, self.core.holdings.copied_mut()) {
             copied.end(region);
         }
     }
@@ -372,7 +377,8 @@ impl Array {
 
     /// When there is something to do that comes with time.
     pub(crate) fn copy_at(&self, now: Instant) -> Option<Instant> {
-        let again = self.core.holdings.copied.iter().flat_map(|copied| copied.inside.values());
+        let again =
+            self.core.holdings.copied().into_iter().flat_map(|copied| copied.inside.values());
         let again = again.filter_map(|coming| coming.again_at).min();
         let wanted = self.own.copies.wanted_back.iter().filter_map(|back| back.until).min();
         first_of([self.copying_at(now), wanted, again])
@@ -397,15 +403,14 @@ impl Array {
 
     /// When the new drive will have said nothing for too long.
     fn coming_silent_at(&self) -> Option<Instant> {
-        let oldest =
-            self.core.holdings.copied.as_ref()?.inside.values().map(|coming| coming.since).min();
+        let oldest = self.core.holdings.copied()?.inside.values().map(|coming| coming.since).min();
         Some(oldest? + self.core.drives.patience()?.lost)
     }
 
     /// Whether there is something to copy now.
     fn wants_copy(&self) -> bool {
         let Some(copying) = self.own.copies.now.as_deref() else { return false };
-        let left = self.core.holdings.copied.as_ref().map_or(0, Copied::to_do);
+        let left = self.core.holdings.copied().map_or(0, Copied::to_do);
         copying.phase == Phase::Copying
             && !self.core.drives.silent().contains(copying.drive)
             && !self.rebuild_wish().is_paused
@@ -434,8 +439,7 @@ impl Array {
         }
         let phase = copying.phase;
         self.send_coming_again(now);
-        let is_idle =
-            self.core.holdings.copied.as_ref().is_some_and(|copied| copied.inside.is_empty());
+        let is_idle = self.core.holdings.copied().is_some_and(|copied| copied.inside.is_empty());
         match phase {
             Phase::Wiping if is_idle => self.set_copy_phase(Phase::Copying),
             Phase::Wiping => Moved::No,
@@ -472,18 +476,20 @@ impl Array {
         if copying.steps.len() >= most || (are_about && is_early) {
             return Moved::No;
         }
-        let copied = core.holdings.copied.as_mut().expect("CO1: it is copied");
+        let copied = core.holdings.copied_mut().expect("CO1: it is copied");
         let cursor = match copying.cursor {
             Some(cursor) => cursor,
             None => {
-                let Some(region) = copied.next(&core.place.layout, copying.from) else {
+                let Some(region) = copied.next(core.place.layout(), copying.from) else {
                     return Moved::No;
                 };
                 copying.from = region + 1;
                 copying.pass.begun += 1;
-                let left =
-                    core.place.layout.extent_on(drive, copied.stripes(&core.place.layout, region));
-                copied.begin(&core.place.layout, region);
+                let left = core
+                    .place
+                    .layout()
+                    .extent_on(drive, copied.stripes(core.place.layout(), region));
+                copied.begin(core.place.layout(), region);
                 if left.sectors == Sectors::ZERO {
                     copied.end(region); // The drive is not of the few stripes of it.
                     return Moved::Yes;
@@ -493,7 +499,7 @@ impl Array {
         };
         let step = self.own.rebuild.step_size();
         let first = Extent::new(cursor.left.lba, cursor.left.sectors.min(step));
-        let extent = core.place.area.in_run(first);
+        let extent = core.area().in_run(first);
         let left = Extent::new(extent.end(), cursor.left.sectors - extent.sectors);
         copying.cursor = (left.sectors > Sectors::ZERO).then_some(Cursor { left, ..cursor });
         copying.tempo.begin(now, period);
@@ -520,10 +526,10 @@ impl Array {
         let is_mending = self.is_mending();
         let Self { own: Background { copies, .. }, core, .. } = self;
         let copying = copies.now.as_deref_mut().expect("a copy is made");
-        let copied = core.holdings.copied.as_ref().expect("CO1: it is copied");
+        let copied = core.holdings.copied().expect("CO1: it is copied");
         let left = copied.to_do();
         let is_over = copying.steps.is_empty() && copying.cursor.is_none();
-        let is_through = left == 0 || copied.next(&core.place.layout, copying.from).is_none();
+        let is_through = left == 0 || copied.next(core.layout(), copying.from).is_none();
         if !is_over || !is_through {
             return Moved::No;
         }
@@ -544,7 +550,7 @@ impl Array {
             if begun > 0 {
                 copying.pass = Pass { vain, began_with: left, begun: 0 };
             }
-            let is_free = copied.next(&core.place.layout, 0).is_some();
+            let is_free = copied.next(core.layout(), 0).is_some();
             return if is_free { Moved::Yes } else { Moved::No };
         }
         if !may_exchange {
@@ -556,7 +562,7 @@ impl Array {
             copying.has_waited = true;
             return Moved::No;
         }
-        if std::mem::take(&mut copying.has_waited) && copied.next(&core.place.layout, 0).is_some() {
+        if std::mem::take(&mut copying.has_waited) && copied.next(core.layout(), 0).is_some() {
             // However little that is.
             copying.from = 0;
             copying.pass = Pass { vain, began_with: left, begun: 0 };
@@ -572,7 +578,7 @@ impl Array {
     fn end_copy(&mut self, now: Instant, why: CopyEnd) {
         let Some(copying) = self.own.copies.now.take() else { return };
         self.hurry(false);
-        let copied = self.core.holdings.copied.take().expect("CO1: it is copied");
+        let copied = self.core.holdings.take_copied().expect("CO1: it is copied");
         for Step { sub, .. } in copying.steps {
             self.core.abandon(now, sub);
         }

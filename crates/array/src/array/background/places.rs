@@ -128,7 +128,7 @@ impl Array {
         self.end_wanting_back(drive);
         self.core.orphan(drive);
         self.core.drives.begin_filling(drive);
-        self.core.holdings.valid[drive.as_usize()] = 0;
+        self.core.holdings.fill_to(drive, 0);
         match (&mut self.store, new) {
             (Some(store), Some(new)) => store.begin_filling(&mut self.core, drive, new, holds),
             _ => {
@@ -146,14 +146,14 @@ impl Array {
         let drives = &self.core.drives;
         let is_recovering = self.journal.as_ref().is_some_and(|journal| !journal.is_ready());
         match () {
-            () if self.core.place.code.is_none() => Err(NotReplaced::NotRedundant),
+            () if self.core.code().is_none() => Err(NotReplaced::NotRedundant),
             () if !drives.lost().contains(drive) => Err(NotReplaced::Present),
             () if drives.filling().contains(drive) => Err(NotReplaced::Filling),
             () if self.is_copied(drive) => Err(NotReplaced::Copying { drive }),
             // What was copied to the drive that was lost is nothing to a new one.
             () if self.rebuild_drive() == Some(drive) => Err(NotReplaced::Busy),
             () if self.core.has_failed() => Err(NotReplaced::Failed),
-            () if self.core.gate.unrecorded.contains(drive) => Err(NotReplaced::Unrecorded),
+            () if self.core.gate.unrecorded().contains(drive) => Err(NotReplaced::Unrecorded),
             () if is_recovering => Err(NotReplaced::Recovering),
             () if self.end.stop != Stop::No || self.end.give_up_at.is_some() => {
                 Err(NotReplaced::Ending)

@@ -204,16 +204,16 @@ impl Array {
     pub fn rebuild(&self) -> Option<RebuildProgress> {
         let drive = self.own.rebuild.drive.or_else(|| self.core.drives.filling().iter().next())?;
         let is_now = self.own.rebuild.drive == Some(drive);
-        let front = self.core.holdings.valid[drive.as_usize()];
+        let front = self.core.holdings.front(drive);
         let mark = if is_now { self.own.rebuild.mark.at } else { front };
         Some(self.progress(drive, mark))
     }
 
     fn progress(&self, drive: DriveIdx, mark: u64) -> RebuildProgress {
-        let front = self.core.holdings.valid[drive.as_usize()];
+        let front = self.core.holdings.front(drive);
         let regions = self.core.meta.regions_left(drive, front);
         let is_copied = self.own.rebuild.copied.contains(drive);
-        let stripes = self.core.place.layout.stripes();
+        let stripes = self.core.layout().stripes();
         RebuildProgress { drive, front, mark, stripes, regions, is_copied }
     }
 
@@ -265,7 +265,7 @@ impl Array {
     pub(crate) fn rebuild_at(&self, now: Instant) -> Option<Instant> {
         let rebuild = &self.own.rebuild;
         let drive = rebuild.drive?;
-        let is_behind = self.core.holdings.valid[drive.as_usize()] > rebuild.mark.at;
+        let is_behind = self.core.holdings.front(drive) > rebuild.mark.at;
         let mark_at = rebuild.mark.since + rebuild.budget.mark;
         let may_mark = is_behind && rebuild.mark.moving.is_none() && self.end.stop == Stop::No;
         let mark_at = may_mark.then_some(mark_at);
@@ -285,12 +285,12 @@ impl Array {
         let is_ending = self.end.stop != Stop::No || self.end.give_up_at.is_some();
         let rebuild = &self.own.rebuild;
         rebuild.drive.is_some_and(|drive| self.core.meta.is_named(drive))
-            && self.core.gate.may_write
+            && self.core.gate.may_write()
             && is_ready
             && !is_ending
             && !rebuild.wish.is_paused
             && !self.core.has_failed()
-            && rebuild.next < self.core.place.layout.stripes()
+            && rebuild.next < self.core.layout().stripes()
     }
 
     /// Moves the rebuild on.
@@ -347,7 +347,7 @@ impl Array {
             None => {
                 let is_named = |drive: &DriveIdx| !self.is_copied(*drive);
                 let Some(drive) = filling.iter().find(is_named) else { return Moved::No };
-                let front = self.core.holdings.valid[drive.as_usize()];
+                let front = self.core.holdings.front(drive);
                 let rebuild = &mut self.own.rebuild;
                 (rebuild.drive, rebuild.next, rebuild.mark.at) = (Some(drive), front, front);
                 (rebuild.next_at, rebuild.mark.since) = (now, now);
@@ -368,7 +368,7 @@ impl Array {
             return Moved::No;
         }
         let drive = self.own.rebuild.drive.expect("it wants a step");
-        let stripes = self.core.place.layout.stripes();
+        let stripes = self.core.layout().stripes();
         let Span { first, end, .. } = self.next_span(drive);
         if first == stripes {
             self.own.rebuild.next = stripes;
@@ -395,17 +395,16 @@ impl Array {
 
     /// Whether a drive has nothing but a ring of the journal, which begins empty.
     pub(crate) fn has_nothing_to_fill(&self, drive: DriveIdx) -> bool {
-        self.core.place.layout.spec().journal_drives().contains(drive)
+        self.core.layout().spec().journal_drives().contains(drive)
     }
 
     /// What the next step is of; of nothing at the end if a drive holds all that is left.
     fn next_span(&self, drive: DriveIdx) -> Span {
-        let (next, stripes) = (self.own.rebuild.next, self.core.place.layout.stripes());
+        let (next, stripes) = (self.own.rebuild.next, self.core.layout().stripes());
         if self.has_nothing_to_fill(drive) {
             return Span { drive, first: stripes, end: stripes };
         }
-        let (meta, most) =
-            (&self.core.meta, self.own.rebuild.budget.stripes(&self.core.place.layout));
+        let (meta, most) = (&self.core.meta, self.own.rebuild.budget.stripes(self.core.layout()));
         if !meta.is_back(drive) {
             return Span { drive, first: next, end: stripes.min(next + most) };
         }
@@ -417,7 +416,7 @@ impl Array {
     /// How many steps may be under way, as far as memory goes.
     fn steps_max(&self) -> usize {
         let step = self.own.rebuild.budget.step.get();
-        let all = step * self.core.place.layout.spec().width() as u64;
+        let all = step * self.core.layout().spec().width() as u64;
         let sectors = |&op: &OpId| match self.work.ops.get(op) {
             Some(Op::Fill(fill)) if !fill.is_reading() => step,
             Some(_) | None => all,
@@ -466,9 +465,9 @@ impl Array {
             if self.own.rebuild.is_back {
                 (self.own.rebuild.next_at, self.own.rebuild.waits) = (now + RETRY, true);
             } else if is_filling && !self.core.has_failed() {
-                let valid = &mut self.core.holdings.valid[span.drive.as_usize()];
-                assert!(*valid <= span.first, "RB1: {valid} and {span:?}");
-                *valid = span.end;
+                let front = self.core.holdings.front(span.drive);
+                assert!(front <= span.first, "RB1: {front} and {span:?}");
+                self.core.holdings.fill_to(span.drive, span.end);
                 let kept = self.own.rebuild.next_at;
                 let after = now + PAUSE;
                 self.own.rebuild.next_at =
@@ -483,15 +482,15 @@ impl Array {
         if self.own.rebuild.is_back && self.own.rebuild.steps.is_empty() {
             let drive = self.own.rebuild.drive.expect("its steps have just ended");
             (self.own.rebuild.next, self.own.rebuild.is_back) =
-                (self.core.holdings.valid[drive.as_usize()], false);
+                (self.core.holdings.front(drive), false);
         }
-        let stripes = self.core.place.layout.stripes();
+        let stripes = self.core.layout().stripes();
         let is_through = self.own.rebuild.steps.is_empty() && self.own.rebuild.next == stripes;
         if let Some(drive) = self.own.rebuild.drive.filter(|_| is_through)
             && (self.core.meta.is_back(drive) || self.has_nothing_to_fill(drive))
-            && self.core.holdings.valid[drive.as_usize()] < stripes
+            && self.core.holdings.front(drive) < stripes
         {
-            self.core.holdings.valid[drive.as_usize()] = stripes;
+            self.core.holdings.fill_to(drive, stripes);
             moved = Moved::Yes;
         }
         moved
@@ -501,7 +500,7 @@ impl Array {
     fn move_mark(&mut self, now: Instant) -> Moved {
         let Some(drive) = self.own.rebuild.drive else { return Moved::No };
         let is_filled = self.core.drives.filling().contains(drive);
-        if !is_filled || self.core.has_failed() || !self.core.gate.may_write {
+        if !is_filled || self.core.has_failed() || !self.core.gate.may_write() {
             return Moved::No;
         }
         if self.own.rebuild.is_full {
@@ -526,12 +525,12 @@ impl Array {
         let core = &mut self.core;
         let is_over = |known: &mut Journal| known.says_over(core, now, committed + 1);
         let is_over = self.journal.as_mut().is_none_or(is_over) || !self.keeps(Rule::FillOver);
-        let is_last = to == self.core.place.layout.stripes();
+        let is_last = to == self.core.layout().stripes();
         if flush.is_some() || !is_over || !self.core.meta.is_settled() {
             return Moved::No;
         }
-        if is_last && !self.core.holdings.nearly_present.contains(drive) {
-            self.core.holdings.nearly_present = self.core.holdings.nearly_present.with(drive);
+        if is_last && !self.core.holdings.is_nearly_present(drive) {
+            self.core.holdings.set_nearly_present(drive);
             self.own.rebuild.before = self.journal.as_ref().map_or(0, Journal::next);
             if let Some(journal) = &mut self.journal {
                 journal.note_counted(now);
@@ -567,9 +566,9 @@ impl Array {
 
     /// Begins to move the mark to the front, if it is time for that.
     fn begin_mark(&mut self, now: Instant, drive: DriveIdx) {
-        let stripes = self.core.place.layout.stripes();
-        let front = self.core.holdings.valid[drive.as_usize()];
-        let width = self.core.place.layout.spec().chunk().get() * SECTOR_SIZE as u64;
+        let stripes = self.core.layout().stripes();
+        let front = self.core.holdings.front(drive);
+        let width = self.core.layout().spec().chunk().get() * SECTOR_SIZE as u64;
         let ahead = (front - self.own.rebuild.mark.at) * width;
         let is_late = front > self.own.rebuild.mark.at
             && self.own.rebuild.mark.since + self.own.rebuild.budget.mark <= now;
@@ -585,9 +584,7 @@ impl Array {
     /// The drive holds everything, and counts from now on: a committed generation says so.
     fn end_rebuild(&mut self, now: Instant, drive: DriveIdx) {
         self.core.drives.end_filling(now, drive);
-        self.core.holdings.valid[drive.as_usize()] = u64::MAX;
-        let only = DriveSet::EMPTY.with(drive);
-        self.core.holdings.nearly_present = self.core.holdings.nearly_present.without(only);
+        self.core.holdings.end_filling(drive);
         self.core.meta.set_present(drive);
         if let Some(journal) = &mut self.journal {
             journal.note_counted(now);

@@ -40,16 +40,16 @@ impl Array {
     }
 
     fn has_resync_step(&self) -> bool {
-        let is_done = self.core.holdings.synced == self.core.place.layout.stripes();
+        let is_done = self.core.holdings.synced() == self.core.layout().stripes();
         // The first write opens the array, and what is not there then is recorded as missing. A client's write may
         // do that, the array by itself does not: drives of a mirror may still come back.
-        let is_opening = self.core.place.layout.spec().is_mirror() && !self.core.gate.may_write;
+        let is_opening = self.core.layout().spec().is_mirror() && !self.core.gate.may_write();
         let waits = is_opening && !self.core.drives.lost_data().is_empty();
         let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
         let is_alone = is_ready && !self.is_rebuilding();
         self.own.resync == Resync::Idle
             && !is_done
-            && self.core.place.code.is_some()
+            && self.core.code().is_some()
             && !waits
             && is_alone
     }
@@ -58,19 +58,19 @@ impl Array {
         if !self.has_resync_step() {
             return;
         }
-        let (spec, lost) = (*self.core.place.layout.spec(), self.core.drives.lost_data());
+        let (spec, lost) = (*self.core.layout().spec(), self.core.drives.lost_data());
         // Copies are made of what is left; redundancy that is computed needs all drives.
         if self.core.has_failed() || !(lost.is_empty() || spec.is_mirror()) {
             self.own.resync = Resync::Stuck;
             return self.tell_resync();
         }
         if spec.groups().all(|group| group.without(lost).len() <= 1) {
-            return self.note_synced(now, self.core.place.layout.stripes());
+            return self.note_synced(now, self.core.layout().stripes());
         }
         self.own.resync = Resync::Running;
         self.own.pacer.note_begin();
-        let (first, stripes) = (self.core.holdings.synced, self.core.place.layout.stripes());
-        let end = stripes.min(first + self.own.pacer.budget().stripes(&self.core.place.layout));
+        let (first, stripes) = (self.core.holdings.synced(), self.core.layout().stripes());
+        let end = stripes.min(first + self.own.pacer.budget().stripes(self.core.layout()));
         self.claim(now, Start::Write(Cause::Resync { first, end }));
     }
 
@@ -81,13 +81,13 @@ impl Array {
         match (progress, cause) {
             (Progress::NotYet, _) | (Progress::Failed, Cause::Client(_)) => {}
             (Progress::Done, &Cause::Resync { first, end }) => {
-                assert_eq!(first, self.core.holdings.synced, "one step at a time");
+                assert_eq!(first, self.core.holdings.synced(), "one step at a time");
                 self.note_synced(now, end);
             }
             (Progress::Failed, Cause::Resync { .. }) => self.own.resync = Resync::Stuck,
             (Progress::Done, Cause::Client(parts)) => {
-                let stripes = |part: &Part| self.core.place.layout.stripes_of(part.extent);
-                let unsynced = |part: &Part| stripes(part).end > self.core.holdings.synced;
+                let stripes = |part: &Part| self.core.layout().stripes_of(part.extent);
+                let unsynced = |part: &Part| stripes(part).end > self.core.holdings.synced();
                 if self.own.resync == Resync::Stuck && parts.iter().any(unsynced) {
                     self.own.resync = Resync::Idle;
                 }
@@ -97,8 +97,8 @@ impl Array {
 
     /// Redundancy of the stripes below `end` is valid.
     fn note_synced(&mut self, now: Instant, end: u64) {
-        self.core.holdings.synced = end;
-        if end == self.core.place.layout.stripes()
+        self.core.holdings.set_synced(end);
+        if end == self.core.layout().stripes()
             && let Some(store) = &mut self.store
         {
             store.handle_synced(&mut self.core, now);

@@ -145,7 +145,7 @@ impl Array {
     /// Everything is to be read and compared; goes on where one was stopped. Returns whether there is anything to
     /// do: nothing is where nothing is redundant.
     pub fn handle_scrub_start(&mut self, now: Instant, blame: Blame) -> bool {
-        if self.core.place.code.is_none() || self.core.has_failed() {
+        if self.core.code().is_none() || self.core.has_failed() {
             return false;
         }
         if self.own.scrub.state != ScrubState::Running {
@@ -196,7 +196,7 @@ impl Array {
     pub fn scrub(&self) -> ScrubProgress {
         let Scrub { state, to, found, told, .. } = self.own.scrub;
         let unreported = told.into_iter().map(|told| told.saturating_sub(TOLD_MAX)).sum();
-        ScrubProgress { state, to, stripes: self.core.place.layout.stripes(), found, unreported }
+        ScrubProgress { state, to, stripes: self.core.layout().stripes(), found, unreported }
     }
 
     /// The drives on which something was found since the scrub began, or since the array was started if that was later.
@@ -239,7 +239,7 @@ impl Array {
     fn may_work(&self) -> bool {
         let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
         let is_ending = self.end.stop != Stop::No || self.end.give_up_at.is_some();
-        is_ready && !is_ending && !self.core.has_failed() && self.core.place.code.is_some()
+        is_ready && !is_ending && !self.core.has_failed() && self.core.code().is_some()
     }
 
     fn wants_scan(&self) -> bool {
@@ -247,7 +247,7 @@ impl Array {
         scrub.state == ScrubState::Running
             && scrub.scan.is_none()
             && scrub.suspects.len() < SUSPECTS_PAUSE
-            && scrub.to < self.core.holdings.synced
+            && scrub.to < self.core.holdings.synced()
             && self.core.drives.silent().without(self.core.drives.lost()).is_empty()
             && self.may_work()
     }
@@ -267,7 +267,7 @@ impl Array {
             self.tell_runs();
         }
         let is_over = self.own.scrub.state == ScrubState::Running
-            && self.own.scrub.to >= self.core.holdings.synced
+            && self.own.scrub.to >= self.core.holdings.synced()
             && self.own.scrub.scan.is_none()
             && self.own.scrub.mend.is_none()
             && self.own.scrub.suspects.is_empty()
@@ -297,8 +297,8 @@ impl Array {
         let end = self
             .core
             .holdings
-            .synced
-            .min(first + self.own.pacer.budget().stripes(&self.core.place.layout));
+            .synced()
+            .min(first + self.own.pacer.budget().stripes(self.core.layout()));
         self.own.scrub.scan = self.claim(now, Start::Check(Scope::Scan { first, end }));
         Moved::Yes
     }
@@ -325,8 +325,8 @@ impl Array {
         }
         let core = &self.core;
         let is_placed = |row: &&Row| {
-            let mut cells = (0..core.place.layout.symbols())
-                .map(|symbol| core.place.layout.cell(**row, symbol));
+            let mut cells =
+                (0..core.layout().symbols()).map(|symbol| core.layout().cell(**row, symbol));
             core.log.unplaced.is_empty() || cells.all(|cell| core.log.unplaced.find(cell).is_none())
         };
         let next = self.own.scrub.suspects.iter().take(LOOKS_MAX).find(is_placed).copied();
@@ -340,8 +340,7 @@ impl Array {
     /// Whether nothing of a row waits for its place: a client may have written it since it was chosen.
     pub(crate) fn is_in_place(&self, row: Row) -> bool {
         let core = &self.core;
-        let mut cells =
-            (0..core.place.layout.symbols()).map(|symbol| core.place.layout.cell(row, symbol));
+        let mut cells = (0..core.layout().symbols()).map(|symbol| core.layout().cell(row, symbol));
         core.log.unplaced.is_empty() || cells.all(|cell| core.log.unplaced.find(cell).is_none())
     }
 
@@ -360,7 +359,7 @@ impl Array {
 
     /// A scan counts what it has gone through as seen: none of what it finds is forgotten, however much that is.
     fn suspect_for_good(&mut self, row: Row) {
-        if row.stripe < self.core.holdings.synced {
+        if row.stripe < self.core.holdings.synced() {
             self.own.scrub.suspects.insert(row);
         }
     }
@@ -370,7 +369,7 @@ impl Array {
         let Outcome::Done { damaged, .. } = outcome else { return None };
         let Command::Read { extent, effort: Effort::Full } = sub.command else { return None };
         // In a study, which looks at what reads cost, nothing begins by itself.
-        let is_minded = self.own.pacer.is_automatic() && self.core.place.code.is_some();
+        let is_minded = self.own.pacer.is_automatic() && self.core.code().is_some();
         if damaged.is_empty() || !is_minded || self.own.scrub.mend == Some(op) {
             return None;
         }
@@ -385,7 +384,7 @@ impl Array {
         if cells.is_empty() {
             return None;
         }
-        let row = |cell: &Cell| self.core.place.layout.symbol(*cell).0;
+        let row = |cell: &Cell| self.core.layout().symbol(*cell).0;
         // A scan names its rows when it ends.
         let is_scan = self.own.scrub.scan == Some(op);
         let rows = if is_scan { Vec::new() } else { cells.iter().map(row).collect() };
@@ -437,7 +436,7 @@ impl Array {
         if self.core.drives.lost().contains(drive) || !errors.note(now) {
             return;
         }
-        let is_redundant = self.core.is_redundant(self.core.place.layout.stripes());
+        let is_redundant = self.core.is_redundant(self.core.layout().stripes());
         let may_lose = is_redundant && self.core.drives.can_spare(DriveSet::EMPTY.with(drive));
         let count = errors.count();
         if may_lose || errors.tell_once() {
@@ -474,10 +473,10 @@ impl Array {
                 if is_unlocated {
                     self.own.scrub.found.unlocated += 1;
                     self.core.counters.unlocated_codewords += 1;
-                    let Cell { lba, .. } = self.core.place.layout.cell(row, 0);
+                    let Cell { lba, .. } = self.core.layout().cell(row, 0);
                     let first = lba.get();
                     let stripe = row.stripe;
-                    let sectors = self.core.place.layout.spec().expansion() as u64;
+                    let sectors = self.core.layout().spec().expansion() as u64;
                     self.note_found(
                         now,
                         ArrayEvent::Unlocated { stripe, first_sector: first, sectors },

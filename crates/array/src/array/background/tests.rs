@@ -91,7 +91,7 @@ fn copied(regions: u64, written: &[u64]) -> (u64, Result<u64, CopyEnd>) {
         }
         let core = &mut bench.array.core;
         let first = Extent::new(Lba::ZERO, Sectors::new(written));
-        core.holdings.copied.as_mut().expect("it goes on").mark(&core.place.layout, first);
+        core.holdings.copied_mut().expect("it goes on").mark(core.place.layout(), first);
         due += written;
     }
     loop {

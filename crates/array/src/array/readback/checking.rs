@@ -268,7 +268,7 @@ impl Array {
 
     /// VF6, but for the wait.
     fn could_check(&self, drive: DriveIdx) -> bool {
-        let fellows = self.core.place.layout.spec().fellows(drive);
+        let fellows = self.core.layout().spec().fellows(drive);
         // A drive that is silent may give what it was asked for at any time, or never.
         let reading = self.core.verify.reading.without(self.core.drives.silent());
         let is_alone = reading.and(fellows).is_empty();
@@ -364,8 +364,8 @@ impl Array {
 
     fn read_back(&mut self, now: Instant, drive: DriveIdx, end: End) {
         let core = &mut self.core;
-        let from = core.place.area.count_at(core.arm(drive));
-        let area = &core.place.area;
+        let from = core.area().count_at(core.arm(drive));
+        let area = core.place.area();
         let joins = |lba| area.are_neighbours(lba, lba);
         let parts = core.verify.records.next(drive, from, READ_MAX, joins);
         let (first, last) = (parts.first(), parts.last());

@@ -141,7 +141,7 @@ impl Array {
     pub(super) fn note_right(&mut self, now: Instant, drive: DriveIdx, part: Part) {
         if self.core.verify.records.mends(drive, part) > 0 {
             self.tell_mended(now, drive, part.extent, true);
-            self.look_again(stripes_of(&self.core.place.layout, &Span { drive, part }));
+            self.look_again(stripes_of(self.core.layout(), &Span { drive, part }));
         }
         self.core.verify.records.note_checked(drive, part);
     }
@@ -186,7 +186,7 @@ impl Array {
         self.readback.checks.flaws.not_mended += 1;
         self.core.verify.records.note_not_mended(part.write);
         self.tell_mended(now, drive, part.extent, false);
-        let is_redundant = self.core.is_redundant(self.core.place.layout.stripes());
+        let is_redundant = self.core.is_redundant(self.core.layout().stripes());
         let can_spare = self.core.drives.can_spare(DriveSet::EMPTY.with(drive));
         let is_tried = self.core.verify.records.mends(drive, part) >= MENDS_MAX;
         if is_tried && is_redundant && can_spare && self.own.pacer.is_automatic() {
@@ -213,7 +213,7 @@ impl Array {
 
     /// What it silently has not stored counts like what it cannot read.
     fn hold_against(&mut self, now: Instant, drive: DriveIdx) {
-        if !self.own.pacer.is_automatic() || self.core.place.code.is_none() {
+        if !self.own.pacer.is_automatic() || self.core.code().is_none() {
             return;
         }
         self.readback.checks.flaws.recent[drive.as_usize()] += 1;
@@ -247,7 +247,7 @@ impl Array {
             return Moved::No;
         }
         let core = &self.core;
-        if !core.gate.may_write || !core.drives.silent().without(core.drives.lost()).is_empty() {
+        if !core.gate.may_write() || !core.drives.silent().without(core.drives.lost()).is_empty() {
             return Moved::No;
         }
         self.readback
@@ -301,7 +301,7 @@ impl Array {
         let core = &mut self.core;
         let flaws = &mut self.readback.checks.flaws;
         for Flawed { drive, part } in std::mem::take(&mut flaws.unknown) {
-            let own = stripes_of(&core.place.layout, &Span { drive, part });
+            let own = stripes_of(core.layout(), &Span { drive, part });
             if core.verify.records.left_of(drive, part).is_empty() {
                 continue; // Another write went out to it.
             }

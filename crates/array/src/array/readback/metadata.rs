@@ -315,7 +315,7 @@ impl Array {
         // Not even what was on its way goes there.
         let sent = self.core.out.take_back_submits();
         self.tell(ArrayEvent::Fenced);
-        for drive in DriveSet::first(self.core.place.layout.spec().members() as u8).iter() {
+        for drive in DriveSet::first(self.core.layout().spec().members() as u8).iter() {
             self.lose(now, drive, Why::Failed);
         }
         sent.into_iter().for_each(|sub| self.handle_done(now, sub, &Outcome::Gone));
@@ -342,7 +342,7 @@ impl Array {
 
     /// Whether everything that was written could be had without a drive as well.
     pub(crate) fn could_spare(&self, drive: DriveIdx) -> bool {
-        let is_redundant = self.core.is_redundant(self.core.place.layout.stripes());
+        let is_redundant = self.core.is_redundant(self.core.layout().stripes());
         is_redundant && self.core.drives.can_spare(DriveSet::EMPTY.with(drive))
     }
 

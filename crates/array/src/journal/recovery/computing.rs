@@ -80,7 +80,7 @@ impl Recovery {
         let known = decision.known(core);
         for row in decision.rows_of(core, id) {
             let sources = verdict.sources(row, known);
-            let cells = sources.iter().map(|symbol| core.place.layout.cell(row, symbol));
+            let cells = sources.iter().map(|symbol| core.layout().cell(row, symbol));
             let read = cells.filter(|&cell| !verdict.is_zero(cell, known));
             wanted.extend(read.map(|cell| decision.source_at(cell)));
         }
@@ -117,13 +117,13 @@ impl Recovery {
         if let Source::Ring { .. } = verdict.finals[&cell].source {
             return core.out.combine(into, vec![(1, had(cell))]);
         }
-        let (row, symbol) = core.place.layout.symbol(cell);
+        let (row, symbol) = core.layout().symbol(cell);
         let known = decision.known(core);
         let sources = verdict.sources(row, known);
-        let code = core.place.code.as_ref().expect("only a redundant array computes");
+        let code = core.code().expect("only a redundant array computes");
         let terms = code.compute(&sources, symbol).into_iter();
         let terms =
-            terms.map(|(coefficient, source)| (coefficient, core.place.layout.cell(row, source)));
+            terms.map(|(coefficient, source)| (coefficient, core.layout().cell(row, source)));
         let terms = terms.filter(|&(_, cell)| !verdict.is_zero(cell, known));
         let from = terms.map(|(coefficient, cell)| (coefficient, had(cell))).collect();
         core.out.combine(into, from);

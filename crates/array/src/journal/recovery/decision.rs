@@ -225,7 +225,7 @@ impl Decision {
     pub(super) fn rows_of(&self, core: &Core, id: u64) -> BTreeSet<Row> {
         let finals = self.verdict.finals.iter();
         let lacking = finals.filter(|(_, last)| last.id == id && last.source == Source::Codeword);
-        lacking.map(|(&cell, _)| core.place.layout.symbol(cell).0).collect()
+        lacking.map(|(&cell, _)| core.layout().symbol(cell).0).collect()
     }
 
     /// Where the last content of a sector is that can be had.
@@ -247,7 +247,7 @@ impl Decision {
 
     /// The rings that a sector's last content is to go onto before it is written in place.
     fn rings_without(&self, core: &Core, cell: Cell, last: Final) -> DriveSet {
-        let (spec, present) = (core.place.layout.spec(), core.drives.reachable());
+        let (spec, present) = (core.layout().spec(), core.drives.reachable());
         if spec.journals() == 0 {
             let is_to_log = self.verdict.is_to_log(cell, last, present);
             return if is_to_log { DriveSet::EMPTY.with(cell.drive) } else { DriveSet::EMPTY };
@@ -290,8 +290,8 @@ impl Decision {
         let cells =
             runs.flat_map(|run| run.extent.iter().map(|lba| Cell { drive: run.drive, lba }));
         let stripes: BTreeSet<u64> =
-            cells.map(|cell| core.place.layout.symbol(cell).0.stripe).collect();
-        for drive in DriveSet::first(core.place.layout.spec().members() as u8).iter() {
+            cells.map(|cell| core.layout().symbol(cell).0.stripe).collect();
+        for drive in DriveSet::first(core.layout().spec().members() as u8).iter() {
             for &stripe in &stripes {
                 core.meta.miss(drive, stripe);
             }
@@ -300,12 +300,12 @@ impl Decision {
 
     pub(super) fn known<'a>(&'a self, core: &'a Core) -> Known<'a> {
         Known {
-            layout: &core.place.layout,
-            area: &core.place.area,
-            valid: &core.holdings.valid,
+            layout: core.layout(),
+            area: core.area(),
+            valid: core.holdings.valid(),
             meta: Some(&core.meta),
             damaged: core.meta.damaged(),
-            synced: core.holdings.synced,
+            synced: core.holdings.synced(),
             floor: self.floor,
             unreadable: &self.unreadable,
             wrong: &self.wrong,

@@ -61,7 +61,7 @@ impl Announced {
     /// The codewords that are to be judged.
     pub(super) fn of(core: &Core, scan: &Scan, decision: &Decision) -> Self {
         let mut announced = Self::default();
-        let (layout, verdict) = (&core.place.layout, decision.verdict());
+        let (layout, verdict) = (core.layout(), decision.verdict());
         for OnRing { found: FoundRecord { record, sums, .. }, .. } in scan.intents(verdict.retired)
         {
             if verdict.dropped.contains(&record.id) || !fits(record, decision.known(core)) {
@@ -103,7 +103,7 @@ impl Recovery {
     /// Reads the next codewords that are to be judged; goes on if there are none.
     pub(super) fn judge_next(&mut self, core: &mut Core, now: Instant) {
         self.release(core);
-        let symbols = core.place.layout.symbols();
+        let symbols = core.layout().symbols();
         let most = (BATCH as usize / symbols).max(1);
         self.announced.take_batch(most);
         if self.announced.batch.is_empty() {
@@ -111,7 +111,7 @@ impl Recovery {
             return self.load(core, now);
         }
         let cells = self.announced.batch.keys().flat_map(|&row| {
-            let layout = &core.place.layout;
+            let layout = core.layout();
             (0..symbols).map(move |symbol| layout.cell(row, symbol))
         });
         let wanted: BTreeSet<At> = cells
@@ -149,14 +149,14 @@ impl Recovery {
             let (judgement, changes) = self.judge_row(core, *row, intents);
             match &judgement {
                 Judgement::Whole(_) => {
-                    let cells = (0..core.place.layout.symbols())
-                        .map(|symbol| core.place.layout.cell(*row, symbol));
+                    let cells =
+                        (0..core.layout().symbols()).map(|symbol| core.layout().cell(*row, symbol));
                     self.placing.add_right(cells.filter(|&cell| core.meta.is_damaged(cell)));
                 }
                 Judgement::Mixed(_) => {}
                 Judgement::Damaged(symbols) => {
                     for symbol in symbols.iter() {
-                        core.list_damaged(core.place.layout.cell(*row, symbol));
+                        core.list_damaged(core.layout().cell(*row, symbol));
                     }
                 }
             }
@@ -167,7 +167,7 @@ impl Recovery {
             for (&symbol, sector) in changes.iter().zip(0..) {
                 let into = Place { buf, sector };
                 self.make(core, *row, &judgement, symbol, into);
-                placed.push(Stored { cell: core.place.layout.cell(*row, symbol), place: into });
+                placed.push(Stored { cell: core.layout().cell(*row, symbol), place: into });
             }
         }
         self.write_in_place(core, now, placed);
@@ -182,7 +182,7 @@ impl Recovery {
         row: Row,
         intents: &BTreeMap<u64, BTreeMap<Cell, u32>>,
     ) -> (Judgement, Vec<usize>) {
-        let layout = &core.place.layout;
+        let layout = core.layout();
         let (symbols, count) = (layout.symbols(), layout.data_symbols());
         let sum = |symbol: usize| self.announced.in_place.get(&layout.cell(row, symbol));
         let there: SymbolSet = (0..symbols).filter(|&symbol| sum(symbol).is_some()).collect();
@@ -215,8 +215,8 @@ impl Recovery {
 
     /// Computes a symbol of a codeword that was judged.
     fn make(&self, core: &mut Core, row: Row, judgement: &Judgement, symbol: usize, into: Place) {
-        let code = core.place.code.as_ref().expect("only a redundant array announces");
-        let count = core.place.layout.data_symbols();
+        let code = core.code().expect("only a redundant array announces");
+        let count = core.layout().data_symbols();
         let terms: Vec<(u8, usize)> = match judgement {
             Judgement::Whole(sources) | Judgement::Mixed(sources) => code.compute(sources, symbol),
             Judgement::Damaged(missing) => {
@@ -230,7 +230,7 @@ impl Recovery {
         let from = terms
             .into_iter()
             .map(|(coefficient, source)| {
-                let Cell { drive, lba } = core.place.layout.cell(row, source);
+                let Cell { drive, lba } = core.layout().cell(row, source);
                 let had = self.transfers.place_of(At::one(drive, Space::Layout, lba));
                 (coefficient, had.expect("it was read"))
             })
@@ -241,7 +241,7 @@ impl Recovery {
 
 /// Whether the drive of a sector holds what was written there.
 fn is_held(core: &Core, cell: Cell) -> bool {
-    core.holds(cell.drive, core.place.layout.symbol(cell).0.stripe)
+    core.holds(cell.drive, core.layout().symbol(cell).0.stripe)
 }
 
 #[cfg(test)]
@@ -261,7 +261,7 @@ mod tests {
         let row = Row { stripe: 0, row: 0 };
         let mut intent = BTreeMap::new();
         for (symbol, is) in in_place.chars().enumerate() {
-            let cell = core.place.layout.cell(row, symbol);
+            let cell = core.layout().cell(row, symbol);
             intent.insert(cell, 7);
             let sum = match is {
                 'n' => Some(7),

@@ -19,7 +19,7 @@ impl Decision {
         let cells: Vec<Cell> = nowhere.iter().copied().chain(self.undone()).collect();
         core.counters.journal_unrecovered += cells.len() as u64;
         let mut sectors: Vec<Lba> =
-            cells.into_iter().filter_map(|cell| sector_of(&core.place.layout, cell)).collect();
+            cells.into_iter().filter_map(|cell| sector_of(core.layout(), cell)).collect();
         sectors.sort_unstable();
         sectors.dedup();
         for run in sectors.chunk_by(|&left, &right| left + Sectors::new(1) == right) {
@@ -33,7 +33,7 @@ impl Decision {
 /// Puts what is nowhere onto the list of damaged sectors, so that what is in its place is not taken for it, with what
 /// is redundant of its codeword: that counts what is nowhere.
 fn list(core: &mut Core, nowhere: &[Cell]) {
-    let layout = &core.place.layout;
+    let layout = core.layout();
     let is_mirror = layout.spec().is_mirror();
     let mut cells: Vec<Cell> = nowhere.to_vec();
     for &cell in nowhere.iter().filter(|_| !is_mirror) {
@@ -72,7 +72,7 @@ mod tests {
         // Two of its data symbols, and what is redundant.
         for symbol in [0, 1, 3] {
             let last = Final { id: 5, source: Source::Lost };
-            decision.verdict_mut().finals.insert(core.place.layout.cell(row, symbol), last);
+            decision.verdict_mut().finals.insert(core.layout().cell(row, symbol), last);
         }
         decision.tell(&mut core);
         assert_eq!(core.counters.journal_unrecovered, 3);
@@ -80,7 +80,7 @@ mod tests {
             Action::Event(Event::Array(ArrayEvent::Unrecovered { extent })) => Some(extent),
             _ => None,
         });
-        assert_eq!(told, Some(Extent::new(core.place.layout.sector(row, 0), Sectors::new(2))));
+        assert_eq!(told, Some(Extent::new(core.layout().sector(row, 0), Sectors::new(2))));
         assert_eq!(core.meta.damaged().sectors(), Sectors::new(3));
     }
 }

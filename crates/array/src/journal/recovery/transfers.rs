@@ -136,7 +136,7 @@ impl Transfers {
             let goes_on = runs.last().is_some_and(|run| {
                 let is_next = run.drive == at.drive && run.space == at.space && run.end() == at.lba;
                 let is_whole =
-                    at.space == Space::Drive || core.place.area.are_neighbours(at.lba, at.lba);
+                    at.space == Space::Drive || core.area().are_neighbours(at.lba, at.lba);
                 is_next && is_whole && run.sectors.get() < COMMAND_MAX
             });
             match runs.last_mut() {
@@ -178,7 +178,7 @@ impl Transfers {
                 Some(run)
                     if run.drive == to.drive
                         && run.extent.end() == to.lba
-                        && core.place.area.are_neighbours(to.lba, to.lba)
+                        && core.area().are_neighbours(to.lba, to.lba)
                         && run.extent.sectors.get() < COMMAND_MAX =>
                 {
                     run.extent.sectors += Sectors::new(1);

@@ -81,7 +81,7 @@ impl Fetch {
 
     /// The checksums of what was computed.
     pub(crate) fn handle_digested(&mut self, core: &Core, sums: &[u32]) {
-        let is_mirror = core.place.layout.spec().is_mirror();
+        let is_mirror = core.layout().spec().is_mirror();
         let Some(Proving { buf, symbols }) = self.proving.take() else { return };
         self.filled.push(buf);
         for ((computed, found), sector) in symbols.into_iter().zip(sums).zip(0..) {
@@ -109,8 +109,7 @@ impl Fetch {
 impl Codeword {
     /// Whether a symbol that is not had can be computed, and need not be proved before.
     pub(crate) fn gives(&self, core: &Core, symbol: usize) -> bool {
-        let is_enough =
-            self.have.len() >= core.place.layout.data_symbols() && self.wrong.is_empty();
+        let is_enough = self.have.len() >= core.layout().data_symbols() && self.wrong.is_empty();
         is_enough && !self.unproved(core).contains(symbol)
     }
 
@@ -120,13 +119,13 @@ impl Codeword {
             return SymbolSet::EMPTY;
         }
         let has_sum = |symbol: &usize| sum_of(core, self, *symbol).is_some();
-        if !core.place.layout.spec().is_mirror() {
+        if !core.layout().spec().is_mirror() {
             return self.subject.minus(self.have).iter().filter(has_sum).collect();
         }
         if self.waiting_copy(core).is_some() {
             return SymbolSet::EMPTY; // It is had from its record, or has its checksum.
         }
-        let others = present(core, self.row, core.place.layout.symbols()).minus(self.have);
+        let others = present(core, self.row, core.layout().symbols()).minus(self.have);
         others.iter().filter(has_sum).take(1).collect()
     }
 
@@ -139,7 +138,7 @@ impl Codeword {
     /// A copy that is had and waits to be read back: it is what was written there last (VF3).
     fn waiting_copy(&self, core: &Core) -> Option<usize> {
         let waits =
-            |symbol: &usize| core.verify.records.waits(core.place.layout.cell(self.row, *symbol));
+            |symbol: &usize| core.verify.records.waits(core.layout().cell(self.row, *symbol));
         self.have.iter().find(waits)
     }
 }
@@ -152,17 +151,17 @@ fn is_known(core: &Core) -> bool {
 
 /// The checksum that a symbol should have, where it is known.
 fn sum_of(core: &Core, word: &Codeword, symbol: usize) -> Option<u32> {
-    core.verify.records.sum(core.place.layout.cell(word.row, symbol))
+    core.verify.records.sum(core.layout().cell(word.row, symbol))
 }
 
 /// A symbol as a combination of symbols that were read.
 pub(crate) fn decode(core: &Core, word: &Codeword, symbol: usize) -> Vec<(u8, Place)> {
-    assert!(word.row.stripe < core.holdings.synced, "A3: {:?} is not in sync", word.row);
+    assert!(word.row.stripe < core.holdings.synced(), "A3: {:?} is not in sync", word.row);
     combination(core, word, symbol)
 }
 
 fn combination(core: &Core, word: &Codeword, symbol: usize) -> Vec<(u8, Place)> {
-    let code = core.place.code.as_ref().expect("only a redundant array decodes");
+    let code = core.code().expect("only a redundant array decodes");
     let terms = code.compute(&word.have, symbol).into_iter();
     terms.map(|(coefficient, source)| (coefficient, word.place(source))).collect()
 }

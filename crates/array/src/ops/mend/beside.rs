@@ -60,7 +60,7 @@ pub(super) fn clues(
     word: &Codeword,
     own: &[Own],
 ) -> Vec<(Clue, Vec<(u8, Place)>)> {
-    if word.row.stripe >= core.holdings.synced {
+    if word.row.stripe >= core.holdings.synced() {
         return Vec::new();
     }
     let mut clues = of_version(core, at, word, own, With::Written);
@@ -77,7 +77,7 @@ fn of_version(
     own: &[Own],
     with: With,
 ) -> Vec<(Clue, Vec<(u8, Place)>)> {
-    let code = core.place.code.as_ref().expect("only a redundant array is looked at");
+    let code = core.code().expect("only a redundant array is looked at");
     let place = |symbol: usize| match own.iter().find(|own| own.symbol == symbol) {
         Some(own) => match with {
             With::Written => own.written,
@@ -88,7 +88,7 @@ fn of_version(
     let mended: SymbolSet = own.iter().map(|own| own.symbol).collect();
     let others = word.have.minus(mended);
     let in_turn = mended.iter().chain(others.iter());
-    let basis: SymbolSet = in_turn.take(core.place.layout.data_symbols()).collect();
+    let basis: SymbolSet = in_turn.take(core.layout().data_symbols()).collect();
     let clue = |symbol| {
         let terms = code.compute(&basis, symbol).into_iter();
         let mut sum: Vec<_> = terms.map(|(factor, source)| (factor, place(source))).collect();
@@ -112,16 +112,16 @@ pub(super) fn stale(
     };
     let wrong = of(With::Written).filter(|(_, is_zero)| !is_zero).map(|(clue, _)| clue.symbol);
     let wrong: SymbolSet = wrong.collect();
-    let data = SymbolSet::first(core.place.layout.data_symbols());
+    let data = SymbolSet::first(core.layout().data_symbols());
     let is_free = |symbol: &usize| {
-        let cell = core.place.layout.cell(word.row, *symbol);
+        let cell = core.layout().cell(word.row, *symbol);
         core.drives.present().contains(cell.drive)
             && !core.verify.records.waits(cell)
             && core.log.unplaced.find(cell).is_none()
             && !core.meta.is_damaged(cell)
     };
-    let stale = |symbol, from| Stale { cell: core.place.layout.cell(word.row, symbol), from };
-    if core.place.layout.spec().is_mirror() {
+    let stale = |symbol, from| Stale { cell: core.layout().cell(word.row, symbol), from };
+    if core.layout().spec().is_mirror() {
         let right = own[0].written;
         return wrong.iter().filter(is_free).map(|copy| stale(copy, vec![(1, right)])).collect();
     }
@@ -131,7 +131,7 @@ pub(super) fn stale(
     if wrong.is_empty() || !has_proof || !is_data {
         return Vec::new();
     }
-    let code = core.place.code.as_ref().expect("only a redundant array is looked at");
+    let code = core.code().expect("only a redundant array is looked at");
     let redundant = word.have.minus(data);
     let changed = |symbol: usize| {
         let factor = |own: &Own| code.coefficient(symbol - data.len(), own.symbol);

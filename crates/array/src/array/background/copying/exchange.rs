@@ -25,7 +25,7 @@ impl Array {
         let only = DriveSet::EMPTY.with(copying.drive);
         let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
         let has_room = self.core.meta.has_room() || self.core.meta.knows_lacks(copying.drive);
-        self.core.gate.may_write
+        self.core.gate.may_write()
             && has_room
             && is_ready
             && !self.rebuild_wish().is_paused
@@ -49,11 +49,7 @@ impl Array {
 
     fn is_flushing_coming(&self) -> bool {
         let is_flush = |coming: &Coming| coming.what == What::Flush;
-        self.core
-            .holdings
-            .copied
-            .as_ref()
-            .is_some_and(|copied| copied.inside.values().any(is_flush))
+        self.core.holdings.copied().is_some_and(|copied| copied.inside.values().any(is_flush))
     }
 
     /// The new drive has been flushed: the array does without the old one.
@@ -67,7 +63,7 @@ impl Array {
         if !self.may_exchange() {
             return self.set_copy_phase(Phase::Copying);
         }
-        let copied = self.core.holdings.copied.as_ref().expect("CO1: it is copied");
+        let copied = self.core.holdings.copied().expect("CO1: it is copied");
         if !copied.is_little() && !copied.is_small_share() {
             // Clients have written much meanwhile.
             self.own.copies.now.as_mut().expect("a copy is made").pass.vain += 1;
@@ -95,10 +91,10 @@ impl Array {
         let meta = &self.core.meta;
         let is_recorded = meta.knows_lacks_for_good(drive) || !meta.knows_lacks(drive);
         let is_let_go = self.rebuild_drive() != Some(drive);
-        if self.core.gate.unrecorded.contains(drive) || !is_recorded || !is_let_go {
+        if self.core.gate.unrecorded().contains(drive) || !is_recorded || !is_let_go {
             return Moved::No;
         }
-        let copied = self.core.holdings.copied.take().expect("CO1: it is copied");
+        let copied = self.core.holdings.take_copied().expect("CO1: it is copied");
         assert!(copied.inside.is_empty(), "CP2: {:?}", copied.inside);
         self.core.out.push(Action::Seat(drive));
         let copying = self.own.copies.now.as_mut().expect("a copy is made");

@@ -33,7 +33,7 @@ impl Array {
             return self.pass_over(now, region);
         }
         let copying = self.own.copies.now.as_deref_mut().expect("it has a step");
-        let on_drive = self.core.place.area.on_drive(extent);
+        let on_drive = self.core.area().on_drive(extent);
         let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
         let sectors = extent.sectors.get() as u32;
         let segments = Segment { place: Place { buf, sector: 0 }, sectors }.into();
@@ -52,7 +52,7 @@ impl Array {
         };
         let row = |offset: u32| {
             let lba = extent.lba + Sectors::new(u64::from(offset));
-            self.core.place.layout.symbol(Cell { drive, lba }).0
+            self.core.layout().symbol(Cell { drive, lba }).0
         };
         damaged.iter().map(row).collect()
     }
@@ -62,7 +62,7 @@ impl Array {
         let copying = self.own.copies.now.as_deref_mut().expect("a copy is made");
         copying.cursor = copying.cursor.filter(|cursor| cursor.region != region);
         copying.tempo.end(now);
-        self.core.holdings.copied.as_mut().expect("CO1: it is copied").note_unread(region);
+        self.core.holdings.copied_mut().expect("CO1: it is copied").note_unread(region);
         self.end_region_if_done(region);
     }
 
