@@ -226,14 +226,12 @@ fn rules_that_are_left_out_are_noticed() {
     }
     let aim = Aim { rules: Rules::without(Rule::MissedAgain), ..Aim::RETURNS };
     assert!(seeds_to_find("without MissedAgain", aim) <= 100);
-    let aims = [(Rule::Loss, Aim::LATE_METADATA, 100), (Rule::UnlistedAgain, Aim::DAMAGED, 300)];
-    for (rule, aim, most) in aims {
-        let aim = Aim { rules: Rules::without(rule), ..aim };
-        assert!(seeds_to_find(&format!("without {rule:?}"), aim) <= most, "{rule:?}");
-    }
+    let aim = Aim { rules: Rules::without(Rule::UnlistedAgain), ..Aim::DAMAGED };
+    assert!(seeds_to_find("without UnlistedAgain", aim) <= 300);
     let rules = [
         (Rule::CopyFlush, Aim::COPIES, 0),
         (Rule::FillOver, Aim::FILLS, 300),
+        (Rule::Loss, Aim::LATE_METADATA, 250),
         (Rule::Superseded, Aim::VERIFIED, 0),
     ];
     for (rule, aim, first) in rules {
