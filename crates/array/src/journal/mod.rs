@@ -112,7 +112,7 @@ struct Transactions {
     left_behind: Vec<LeftBehind>,
 }
 
-/// What operations want, and what they are told.
+/// What operations want, and what has become of it.
 #[derive(Clone, Debug)]
 struct Requests {
     /// What waits for room, in order.

@@ -24,7 +24,7 @@ pub(super) struct Background {
     pub(super) scrub: Scrub,
     /// When the next step of it may begin.
     pub(super) pacer: Pacer,
-    /// What has been told of the resync.
+    /// Which events of the resync were sent.
     pub(super) resync_told: ResyncTold,
     pub(super) rebuild: Rebuild,
     copies: Copies,

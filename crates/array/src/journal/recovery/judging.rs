@@ -87,7 +87,7 @@ impl Announced {
         self.summed.is_empty()
     }
 
-    /// The next of them that are to be looked at: at most so many.
+    /// The next of them that are to be looked at, up to the batch.
     fn take_batch(&mut self, most: usize) {
         self.batch.clear();
         self.in_place.clear();
