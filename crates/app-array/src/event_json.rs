@@ -42,7 +42,7 @@ impl From<Event> for Priority {
                 EventKind::AdmittedByHand => Self::Info,
             },
             Event::Lost { why: Why::ByHand, .. } => Self::Notice,
-            Event::Lost { why: Why::Failed | Why::Silent | Why::Behind, .. } => Self::Warning,
+            Event::Lost { why: Why::Failed | Why::Silent, .. } => Self::Warning,
             Event::Released { .. } => Self::Info,
             Event::Array(event) => match event {
                 ArrayEvent::Failed { .. }
@@ -359,7 +359,6 @@ impl From<&NumberedEvent> for Facts {
                 let why = match why {
                     Why::Failed => "failed",
                     Why::Silent => "silent",
-                    Why::Behind => "behind",
                     Why::ByHand if is_copied => "replaced",
                     Why::ByHand => "by-hand",
                 };
@@ -512,10 +511,6 @@ impl EventJson {
                     .map_or(String::new(), |member| format!(", {},", escaped(member)));
                 match (why.as_str(), reason) {
                     ("by-hand", _) => format!("drive {drive}{name} failed by an operator"),
-                    ("behind", _) => format!(
-                        "drive {drive}{name} failed: it kept the journal full; it is taken back when it has completed \
-                         its commands"
-                    ),
                     ("replaced", _) => {
                         format!(
                             "drive {drive}{name} gives its slot to the new drive that holds its copy"

@@ -509,7 +509,7 @@ impl Engine {
                 let patience = self.parts.array.patience().map_or(Nanos::ZERO, |known| known.lost);
                 work.handle_silence(patience.as_secs_f64());
             }
-            Why::Failed | Why::Behind => {}
+            Why::Failed => {}
         }
         LostMember { name: name.clone(), reason: work.handle_lost().map(str::to_owned) }
     }

@@ -56,7 +56,7 @@ pub(crate) fn tell(refusal: &Refusal, members: &[MemberSpec]) -> String {
                 Membership::Lost { why: Why::ByHand } => {
                     format!("had drive {drive} failed by an operator")
                 }
-                Membership::Lost { why: Why::Failed | Why::Silent | Why::Behind } => {
+                Membership::Lost { why: Why::Failed | Why::Silent } => {
                     format!("failed it as drive {drive}")
                 }
                 Membership::Filling { .. } => format!("had not rebuilt it as drive {drive}"),

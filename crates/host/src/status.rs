@@ -161,7 +161,7 @@ pub enum DriveState {
     Filling,
     /// It is back, and is given what it has missed.
     CatchingUp,
-    /// Not any more, because it hung while the journal was full or makes way for its copy: it is taken back when it has completed its
+    /// Not any more, because it made way for a copy that did not come: it is taken back when it has completed its
     /// commands.
     Behind,
     /// Not any more, because it failed.

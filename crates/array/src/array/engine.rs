@@ -188,7 +188,6 @@ impl Array {
             && has_begun == Moved::No
             && self.work.granted.is_empty()
             && self.lose_overdue(now) == Moved::No
-            && self.lose_behind(now) == Moved::No
             && self.lose_unstored(now) == Moved::No
             && self.resync_within_budget(now) == Moved::No
             && self.scrub_within_budget(now) == Moved::No

@@ -9,12 +9,11 @@
 //! - O3. The memory of such writes is bounded: while it is [`GIVEN_UP_MAX`] or more, new writes fail at once.
 
 use levelhead_block::{BufId, Effort, Outcome, RequestId, SectorSet};
-use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
 use crate::action::{Answer, Cost};
 use crate::array::{Array, Moved, Op, Start};
 use crate::drives::Silenced;
-use crate::journal::behind::BEHIND;
 use crate::meta::membership::Why;
 use crate::names::OpId;
 use crate::ops::read::{Answering, Wanted};
@@ -22,12 +21,6 @@ use crate::ops::write::{Cause, Part};
 use crate::server_clock::ServerClock;
 use crate::timers::Timer;
 use crate::timers::first_of;
-
-/// A drive is done without for being behind at most this number of times
-const BEHIND_MAX: usize = 3;
-
-/// within this time. After that writes wait for it again: one that hangs again and again would never have what it lacks.
-const BEHIND_WITHIN: Nanos = Nanos::from_secs(3600);
 
 /// The most memory of writes that were given up and are still being carried out: 64 MiB.
 const GIVEN_UP_MAX: Sectors = Sectors::new(1 << 14);
@@ -151,45 +144,6 @@ impl Array {
         self.spare_drives(now);
         assert!(!self.core.has_failed(), "S1: drive {drive} was needed");
         Moved::Yes
-    }
-
-    /// Does without a drive that keeps the journal full (S7).
-    pub(crate) fn lose_behind(&mut self, now: Instant) -> Moved {
-        let Some(drive) = self.journal.as_mut().and_then(|journal| journal.take_behind(now)) else {
-            return Moved::No;
-        };
-        self.watch.were_behind.retain(|&(_, at)| now < at + BEHIND_WITHIN);
-        let times = self.watch.were_behind.iter().filter(|(known, _)| *known == drive).count();
-        if times == BEHIND_MAX || !self.may_do_without(now, drive) {
-            return Moved::No;
-        }
-        self.watch.were_behind.push((drive, now));
-        self.lose(now, drive, Why::Behind);
-        self.want_back(now, drive);
-        self.spare_drives(now);
-        Moved::Yes
-    }
-
-    /// Whether all other drives are there, and it is known what this one lacks when it comes back.
-    fn may_do_without(&self, now: Instant, drive: DriveIdx) -> bool {
-        let drives = &self.core.drives;
-        let is_busy = self.is_ending() || self.is_copied(drive) || now < self.watch.spared_until;
-        // What is sent again is not inside the drive, which would be taken back at once.
-        let is_refused = self.core.has_refused(drive);
-        let fellows = self.core.layout().spec().fellows(drive);
-        let stalled = drives.stalled(now, BEHIND);
-        // Were others to hang as well, no write would go on for it (S1).
-        let hanging = stalled.or(drives.silent()).and(fellows).with(drive);
-        drives.lost_data().is_empty()
-            && drives.can_spare(hanging)
-            && self.core.is_redundant(self.core.layout().stripes())
-            && self.core.meta.has_room()
-            // One that is only slow would be as far behind soon after it is back.
-            && stalled.contains(drive)
-            // What it is given when it is back would not be read back (VF7).
-            && self.core.verify.settings().is_none()
-            && !is_busy
-            && !is_refused
     }
 
     /// Reads do not count on these drives from now on, nor does what mends.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use levelhead_units::{DriveIdx, DriveSet, Instant};
+use levelhead_units::{DriveSet, Instant};
 
 use super::Op;
 use crate::core::in_progress::InProgress;
@@ -74,13 +74,11 @@ pub(super) struct Watch {
     pub(super) spared_until: Instant,
     /// Drives that kept a write or a flush waiting then for as long as makes a drive lost.
     pub(super) kept_waiting: DriveSet,
-    /// Drives that were done without because they were behind, and when.
-    pub(super) were_behind: Vec<(DriveIdx, Instant)>,
 }
 
 impl Default for Watch {
     fn default() -> Self {
         let (looked, spared_until) = (Instant::ZERO, Instant::ZERO);
-        Self { looked, spared_until, kept_waiting: DriveSet::EMPTY, were_behind: Vec::new() }
+        Self { looked, spared_until, kept_waiting: DriveSet::EMPTY }
     }
 }

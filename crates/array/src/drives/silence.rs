@@ -25,9 +25,6 @@
 //! - S6. Time in which the server did not run counts against no drive ([`ServerClock`]). After a standstill no drive is
 //!   declared unresponsive or failed for its silence before the server has looked for completed commands for
 //!   [`ServerClock::STEP_MAX`].
-//! - S7. A drive that has ended nothing for a second in which its places took all the room of the journal is done without where all
-//!   others are there and it is known what it lacks: clients' writes go on, and it is given that once it has ended its commands.
-//!   At most three times an hour.
 //!
 //! [`ServerClock`]: crate::ServerClock
 //! [`ServerClock::STEP_MAX`]: crate::ServerClock::STEP_MAX

@@ -44,7 +44,6 @@ mod again;
 mod apart;
 mod appending;
 mod beginning;
-pub(crate) mod behind;
 mod hedging;
 mod intents;
 mod pace;
@@ -64,7 +63,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use levelhead_block::{BufId, Outcome};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
 
-use self::behind::Behind;
 use self::hedging::LeftBehind;
 use self::intents::Intents;
 use self::pace::Paces;
@@ -121,8 +119,6 @@ struct Requests {
     waiting: VecDeque<Transaction>,
     /// What the first one that waits, waits for.
     blocked: Option<Blocked>,
-    /// Which drive keeps it waiting, if one does.
-    behind: Option<Behind>,
     /// Operations that wait until all of theirs is committed.
     pending: BTreeMap<OpId, Pending>,
     /// Operations that are to be told what has become of what they wanted.
@@ -235,7 +231,6 @@ impl Journal {
         let requests = Requests {
             waiting: VecDeque::new(),
             blocked: None,
-            behind: None,
             pending: BTreeMap::new(),
             ended: Vec::new(),
             taken_over: Vec::new(),
@@ -346,7 +341,7 @@ impl Journal {
         let mark = self.placing.unmarked_since.map(|since| since + appending::MARK_PAUSE);
         let flushes = self.placing.placers.iter().filter_map(Placer::flush_at);
         let gathered = self.rings.iter().filter_map(|ring| self.gathered_at(ring));
-        flushes.chain(mark).chain(gathered).chain(self.behind_at()).min()
+        flushes.chain(mark).chain(gathered).min()
     }
 
     /// A drive has ended a command of the journal's, and is not lost.
@@ -602,7 +597,6 @@ impl Journal {
         self.hedge(core, now);
         self.log_announced(core, now);
         while self.begin_waiting(core, now) {}
-        self.look_who_is_behind(core, now);
         self.append(core, now);
         self.place(core, now);
         self.mark(core, now);
@@ -644,7 +638,6 @@ impl Journal {
         self.placing.has_failed = true;
         self.requests.waiting.clear();
         self.placing.unmarked_since = None;
-        self.requests.behind = None;
         let never = std::mem::take(&mut self.requests.pending).into_keys();
         let tell = |op| Told { op, logged: Logged::Never, to_place: Vec::new() };
         self.requests.ended.extend(never.map(tell));

@@ -537,7 +537,7 @@ fn check_past(
     match member.membership {
         Membership::Present | Membership::Filling { .. } => {}
         // What an operator wanted is not undone by a start.
-        Membership::Missing | Membership::Lost { why: Why::Failed | Why::Silent | Why::Behind } => {
+        Membership::Missing | Membership::Lost { why: Why::Failed | Why::Silent } => {
             return Ok(Past::LeftBehind);
         }
         membership @ (Membership::Lost { why: Why::ByHand } | Membership::Spare) => {

@@ -90,8 +90,6 @@ pub enum Why {
     Silent,
     /// An operator wanted it.
     ByHand,
-    /// It was so far behind with what it was to write that clients waited for it. It is given what it lacks once it answers.
-    Behind,
 }
 
 /// A place in an array: who sits there, and how the array stands with that drive.
@@ -150,7 +148,7 @@ impl Membership {
     /// The membership that these bytes say, if they say one.
     pub(super) fn decode(bytes: [u8; MEMBERSHIP_BYTES]) -> Option<Self> {
         let number = u64::from_le_bytes(bytes[8..].try_into().expect("eight bytes"));
-        let why = [Why::Failed, Why::Silent, Why::ByHand, Why::Behind].into_iter();
+        let why = [Why::Failed, Why::Silent, Why::ByHand].into_iter();
         let decoded = match bytes[0] {
             0 => Self::Present,
             1 => Self::Missing,

@@ -184,9 +184,7 @@ impl Pass<'_> {
     fn check_losses(&self, mishaps: &[Mishap]) -> Result<(), String> {
         let hangs = |drive| mishaps.iter().any(|one| one.drive == drive && !one.hangs.is_empty());
         let mut losses = self.world.losses().iter();
-        match losses
-            .find(|&&(drive, why)| matches!(why, Why::Silent | Why::Behind) && !hangs(drive))
-        {
+        match losses.find(|&&(drive, why)| why == Why::Silent && !hangs(drive)) {
             Some((drive, _)) => {
                 Err(format!("Y6: drive {drive} failed for a silence of the server"))
             }

@@ -69,7 +69,7 @@ pub(crate) struct Copies {
     now: Option<Box<Copying>>,
     /// What new drives that are not wanted any more have inside them, and its memory.
     dismissed: BTreeMap<SubId, Vec<BufId>>,
-    /// Drives that made way for a copy which does not come (CP6), or were behind.
+    /// Drives that made way for a copy which does not come (CP6).
     wanted_back: Vec<WantedBack>,
 }
 
@@ -256,8 +256,8 @@ impl Array {
         self.own.copies.now.as_ref().is_some_and(|copying| copying.drive == drive)
     }
 
-    /// Drives that the array made itself do without, for new ones that did not come or because they were behind: each is as it
-    /// was then, and is to be taken back ([`Array::handle_returned`]) as soon as [`Array::may_return`] allows that.
+    /// Drives that the array made itself do without, for new ones that did not come: each is as it was
+    /// then, and is to be taken back ([`Array::handle_returned`]) as soon as [`Array::may_return`] allows that.
     pub fn wanted_back(&self) -> DriveSet {
         self.own.copies.wanted_back.iter().map(|back| back.drive).collect()
     }
