@@ -50,7 +50,7 @@ impl Journal {
 
     /// The first transaction that waits and need not wait for an intent. What does keeps nothing else waiting, because two that
     /// wait never share a codeword, but for others of an operation that would announce something: N4.
-    fn first_to_begin(&self, core: &Core) -> Option<usize> {
+    pub(super) fn first_to_begin(&self, core: &Core) -> Option<usize> {
         for at in 0..self.requests.waiting.len().min(LOOK_AHEAD) {
             let op = self.requests.waiting[at].op;
             let has_intent = !self.requests.pending[&op].intents.is_empty();

@@ -458,4 +458,17 @@ mod tests {
             assert!(recovery.scan.records().is_empty(), "it is on no ring");
         }
     }
+
+    /// A step is not over while something is held against its checksums.
+    #[test]
+    fn recovery_waits_for_what_is_held_against_its_checksums() {
+        let is_quiet = |begin: &dyn Fn(&mut Recovery)| {
+            let mut recovery = Recovery::new(1, Rules::ALL);
+            begin(&mut recovery);
+            recovery.is_quiet()
+        };
+        assert!(is_quiet(&|_| {}));
+        let missing = Missing { id: 5, drive: DriveIdx::new(1) };
+        assert!(!is_quiet(&|recovery| recovery.computing.check(BufId::Own(3), missing)));
+    }
 }

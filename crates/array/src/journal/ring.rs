@@ -511,4 +511,19 @@ mod tests {
         ring.let_go(1);
         assert_eq!(clogged(&ring), Some(8));
     }
+
+    /// Nothing goes to a sector that does not give what was written to it: no record, and no mark while others are free.
+    #[test]
+    fn sector_that_is_given_up_is_not_written_any_more() {
+        let mut ring = ring(3);
+        for piece in [100, 1_000] {
+            ring.give_up_sector(Lba::new(piece + MARKS + 1));
+        }
+        assert_eq!(ring.tightest(Sectors::new(2)), None);
+        assert!(ring.tightest(Sectors::new(1)).is_some());
+        let near = Lba::new(100);
+        assert_eq!(ring.mark_place(near), near);
+        ring.give_up_sector(near);
+        assert_eq!(ring.mark_place(near), Lba::new(101));
+    }
 }

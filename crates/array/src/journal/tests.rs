@@ -1,7 +1,12 @@
 //! What waits while a new drive comes into a place.
 
+use levelhead_block::Place;
+use levelhead_stats::Streams;
+
 use super::transaction::tests::{cell, payload};
 use super::*;
+use crate::log::contents::Changed;
+use crate::shape::Row;
 
 /// What writes to the drive that was there before does without the new one, which does not count until that is over. All else may
 /// begin when the new one counts, and needs its ring then like any other.
@@ -19,4 +24,29 @@ fn what_waits_does_without_a_new_drive_only_if_it_writes_to_the_one_before_it() 
     let waiting: Vec<bool> = journal.requests.waiting.iter().map(without).collect();
     assert_eq!(waiting, [true, false, true]);
     assert!(journal.transactions.open.values().all(without), "its records are where they are");
+}
+
+/// N4. An operation of which an intent has begun and something waits for another intent keeps all others waiting: what they
+/// would take of the rings could be what it needs to come to its end.
+#[test]
+fn nothing_begins_between_the_transactions_of_an_announced_write() {
+    let settings = Settings::of_test("raid5:3+1,chunk=4KiB".parse().unwrap());
+    let core = Core::new(&settings, Streams::new(1));
+    let mut journal = Journal::new(&settings).unwrap();
+    let transaction = |op, stripe, manner| {
+        let stored =
+            Stored { cell: cell(0, stripe), place: Place { buf: BufId::Own(1), sector: 0 } };
+        let row = Row { stripe, row: 0 };
+        let changed =
+            Changed { row, coverage: Coverage::Part, cells: vec![stored], absent: Vec::new() };
+        Transaction::new(op, Instant::ZERO, manner, vec![changed])
+    };
+    journal.intents.note_begun(7, &transaction(3, 0, Manner::Intent));
+    journal.requests.waiting.push_back(transaction(1, 0, Manner::Payload));
+    journal.requests.waiting.push_back(transaction(2, 5, Manner::Payload));
+    for (intents, first) in [(vec![], Some(1)), (vec![6], None)] {
+        journal.requests.pending.insert(1, Pending { intents, ..Pending::default() });
+        journal.requests.pending.insert(2, Pending::default());
+        assert_eq!(journal.first_to_begin(&core), first);
+    }
 }

@@ -339,4 +339,21 @@ pub(super) mod tests {
         assert_eq!(runs(None), [(0, 5, 2, false), (0, 8, 1, false), (1, 9, 2, false)]);
         assert_eq!(runs(Some(1)), [(0, 5, 2, false), (0, 8, 1, false), (1, 9, 2, true)]);
     }
+
+    /// A record is its header and its sectors: it may fill its room, and no more.
+    #[test]
+    fn record_takes_a_sector_more_than_it_has() {
+        let change = |lba| {
+            let cell = cell(0, lba);
+            let place = Place { buf: BufId::Own(1), sector: 0 };
+            let row = Row { stripe: lba, row: 0 };
+            let cells = vec![Stored { cell, place }];
+            Changed { row, coverage: Coverage::Part, cells, absent: Vec::new() }
+        };
+        for (sectors, expected) in [(4, vec![3, 3]), (3, vec![2, 2, 2]), (7, vec![6])] {
+            let room = RecordRoom { sectors: Sectors::new(sectors), is_shared: false };
+            let all = split((0..6).map(change).collect(), room);
+            assert_eq!(all.iter().map(Vec::len).collect::<Vec<usize>>(), expected, "{sectors}");
+        }
+    }
 }

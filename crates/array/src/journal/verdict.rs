@@ -374,7 +374,13 @@ pub(crate) fn fits(record: &Record, known: Known<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use levelhead_units::Extent;
+
     use super::*;
+    use crate::log::record::{ChangedRun, RingName};
+    use crate::meta::membership::MemberId;
+    use crate::meta::superblock::Uuid;
+    use crate::shape::Spec;
 
     #[test]
     fn what_has_no_room_is_lost_and_nothing_else_is() {
@@ -392,5 +398,91 @@ mod tests {
         for (cell, _, _, after) in before {
             assert_eq!(verdict.finals[&cell].source, after, "{cell:?}");
         }
+    }
+
+    fn record(drive: u8, lba: u64, sectors: u64) -> Record {
+        let extent = Extent::new(Lba::new(lba), Sectors::new(sectors));
+        let drive = DriveIdx::new(drive);
+        Record {
+            ring: RingName { array: Uuid::default(), member: MemberId::default() },
+            place: Lba::new(7),
+            kind: Kind::Payload,
+            id: 5,
+            drive,
+            participants: DriveSet::EMPTY.with(drive),
+            runs: vec![ChangedRun { drive, extent, is_here: true }],
+            committed: 0,
+            retired: 0,
+            dropped: Vec::new(),
+            has_gaps: false,
+        }
+    }
+
+    /// Runs `check` with what is known of an array of three drives, of so many sectors each.
+    fn with_known(spec: &str, sectors: u64, check: impl Fn(Known<'_>)) {
+        let spec: Spec = spec.parse().unwrap();
+        let (layout, area) = (
+            Layout::new(spec, Sectors::new(sectors)),
+            Area::plain(Extent::new(Lba::new(90), Sectors::new(5))),
+        );
+        let (damaged, unreadable) = (DamagedList::default(), BTreeSet::new());
+        let (wrong, dropped) = (BTreeSet::new(), BTreeSet::new());
+        check(Known {
+            layout: &layout,
+            area: &area,
+            valid: &[u64::MAX; 3],
+            meta: None,
+            damaged: &damaged,
+            synced: u64::MAX,
+            floor: 1,
+            unreadable: &unreadable,
+            wrong: &wrong,
+            dropped: &dropped,
+            rules: Rules::ALL,
+        });
+    }
+
+    #[test]
+    fn record_counts_only_if_the_array_has_all_of_its_sectors() {
+        with_known("raid5:2+1,chunk=8KiB", 4, |known| {
+            for (drive, lba, sectors, is_there) in [
+                (0, 0, 4, true),
+                (2, 3, 1, true),
+                (3, 0, 1, false),
+                (0, 3, 2, false),
+                (0, 4, 1, false),
+                (0, 9, 1, false),
+            ] {
+                let found = fits(&record(drive, lba, sectors), known);
+                assert_eq!(found, is_there, "drive {drive}, {sectors} from {lba} on");
+            }
+        });
+        // Of one chunk of each drive the only stripe takes two.
+        with_known("raid10:3,chunk=8KiB", 2, |known| {
+            let fits = [0, 1, 2].map(|drive| fits(&record(drive, 0, 2), known));
+            assert_eq!(fits, [true, true, false]);
+        });
+    }
+
+    /// V1, V2: only the last transaction of all its codewords is dropped, and only if no ring says that it is committed.
+    #[test]
+    fn transaction_may_be_given_up_if_none_came_after_it_and_it_is_not_committed() {
+        let row = |stripe| Row { stripe, row: 0 };
+        with_known("raid5:2+1,chunk=8KiB", 4, |known| {
+            let rows = [(5, vec![row(0), row(1)]), (6, vec![row(1)]), (7, vec![row(0)])];
+            let rows = rows.map(|(id, rows)| (id, rows.into_iter().collect()));
+            let last = [(0, 7), (1, 6)].map(|(stripe, id)| {
+                (known.layout.cell(row(stripe), 0), Final { id, source: Source::Codeword })
+            });
+            let mut verdict = Verdict {
+                rows: BTreeMap::from(rows),
+                finals: BTreeMap::from(last),
+                ..Verdict::default()
+            };
+            let may = |verdict: &Verdict| [5, 6, 7].map(|id| verdict.may_give_up(id, known));
+            assert_eq!(may(&verdict), [false, true, true]);
+            verdict.committed = 6;
+            assert_eq!(may(&verdict), [false, false, true]);
+        });
     }
 }

@@ -393,3 +393,15 @@ fn drive_that_is_back_is_given_metadata_beside_the_newest_that_it_has() {
         assert_eq!((stored, given), (Generation(5), generation), "a copy from before is known");
     }
 }
+
+/// A drive that is put back to an earlier state has an older generation than the one after the last wrap of a ring.
+#[test]
+fn generation_follows_when_as_much_as_a_ring_was_written() {
+    let mut bench = Bench::open();
+    bench.now = bench.now + LATER;
+    bench.advance();
+    assert!(bench.writes().is_empty(), "nothing was written");
+    bench.core.log.ring_wraps += 1;
+    bench.advance();
+    assert_eq!(bench.writes().len(), 3);
+}

@@ -412,8 +412,10 @@ fn what_an_array_and_its_members_say_of_themselves_can_be_asked() {
         let own = run.array.own_of_a_member(DriveIdx::new(like)).unwrap();
         assert_eq!((own.drive, own.size), (DriveIdx::new(1), SIZE), "like drive {like}");
     }
+    assert_eq!(run.array.drive_size(DriveIdx::new(1)), Some(run.array.area().size()));
     let plain = settings(SPEC.parse().unwrap(), 4, Policy::Normal, DriveSet::EMPTY);
     let plain = Runtime::new(&plain, 1);
+    assert_eq!(plain.array.drive_size(DriveIdx::new(1)), None, "it records nothing");
     assert_eq!((plain.array.uuid(), plain.array.own_of_a_member(DriveIdx::new(0))), (None, None));
 }
 

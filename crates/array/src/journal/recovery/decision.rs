@@ -375,4 +375,71 @@ mod tests {
             }
         }
     }
+
+    /// V2: what some ring says is committed is not dropped, whatever another ring lacks.
+    #[test]
+    fn what_is_committed_counts_though_a_ring_lacks_it() {
+        let settings = Settings::of_test("raid5:2+1,chunk=4KiB".parse().unwrap());
+        let core = Core::new(&settings, Streams::new(1));
+        let record = Record {
+            ring: RingName { array: Uuid::default(), member: MemberId::default() },
+            place: Lba::new(7),
+            kind: Kind::Intent,
+            id: 5,
+            drive: DriveIdx::new(0),
+            participants: DriveSet::first(2),
+            runs: Vec::new(),
+            committed: 0,
+            retired: 5,
+            dropped: Vec::new(),
+            has_gaps: false,
+        };
+        let mut scan = Scan::default();
+        scan.add(DriveIdx::new(0), vec![FoundRecord { record, sums: Vec::new(), is_whole: true }]);
+        for (committed, is_dropped) in [(4, true), (5, false), (6, false)] {
+            let mut decision = Decision::new(1, Rules::ALL);
+            (decision.verdict.retired, decision.verdict.committed) = (5, committed);
+            decision.find_unwritten(&core, &scan);
+            assert_eq!(decision.verdict.dropped.contains(&5), is_dropped, "{committed}");
+        }
+    }
+
+    /// What is to be computed of a transaction is what it gave last and no ring has.
+    #[test]
+    fn codewords_of_a_transaction_are_those_of_which_it_gave_what_no_ring_has() {
+        let settings = Settings::of_test("raid5:2+1,chunk=4KiB".parse().unwrap());
+        let core = Core::new(&settings, Streams::new(1));
+        let mut decision = Decision::new(1, Rules::ALL);
+        let ring = Source::Ring { drive: DriveIdx::new(1), lba: Lba::new(9) };
+        for (stripe, id, source) in
+            [(0, 5, Source::Codeword), (1, 6, Source::Codeword), (2, 5, ring), (3, 6, ring)]
+        {
+            let cell = core.layout().cell(Row { stripe, row: 0 }, 0);
+            decision.verdict.finals.insert(cell, Final { id, source });
+        }
+        let rows =
+            |id| -> Vec<u64> { decision.rows_of(&core, id).iter().map(|row| row.stripe).collect() };
+        assert_eq!([rows(5), rows(6), rows(7)], [vec![0], vec![1], vec![]]);
+    }
+
+    /// Where the journal has drives of its own, a record goes onto those of them that have it not, but not for a drive that is
+    /// not there.
+    #[test]
+    fn record_of_an_absent_drive_goes_onto_no_journal_drive() {
+        let spec: crate::shape::Spec = "raid5:2+1,chunk=4KiB,journals=2".parse().unwrap();
+        let lost = DriveSet::EMPTY.with(DriveIdx::new(1));
+        let settings = Settings { lost, ..Settings::of_test(spec) };
+        let core = Core::new(&settings, Streams::new(1));
+        let mut decision = Decision::new(1, Rules::ALL);
+        let source = Source::Ring { drive: DriveIdx::new(3), lba: Lba::new(9) };
+        for (drive, expected) in [(0, vec![4]), (1, vec![])] {
+            let (cell, last) =
+                (Cell { drive: DriveIdx::new(drive), lba: Lba::ZERO }, Final { id: 5, source });
+            let missing = Missing { id: 5, drive: cell.drive };
+            decision.found_on.insert(missing, DriveSet::EMPTY.with(DriveIdx::new(3)));
+            let rings = decision.rings_without(&core, cell, last);
+            let rings: Vec<usize> = rings.iter().map(DriveIdx::as_usize).collect();
+            assert_eq!(rings, expected, "drive {drive}");
+        }
+    }
 }

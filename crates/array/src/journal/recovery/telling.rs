@@ -83,4 +83,15 @@ mod tests {
         assert_eq!(told, Some(Extent::new(core.layout().sector(row, 0), Sectors::new(2))));
         assert_eq!(core.meta.damaged().sectors(), Sectors::new(3));
     }
+
+    /// Redundancy counts data that is nowhere, so it is listed with it; copies of a mirror stand alone.
+    #[test]
+    fn redundancy_of_what_is_nowhere_is_listed_with_it() {
+        for (text, count) in [("raid6:3+2,chunk=4KiB", 3), ("raid1:3,chunk=4KiB", 1)] {
+            let mut core = Core::new(&Settings::of_test(text.parse().unwrap()), Streams::new(1));
+            let cell = core.layout().cell(Row { stripe: 2, row: 0 }, 0);
+            list(&mut core, &[cell]);
+            assert_eq!(core.meta.damaged().sectors(), Sectors::new(count), "{text}");
+        }
+    }
 }
