@@ -112,7 +112,7 @@ impl Conversation {
             let places: Vec<String> = places.iter().map(|path| path.display().to_string()).collect();
             let places = places.join(" or ");
             AppError::usage(format!(
-                "no running array answers at {name}, nor at {places}, where its array {uuid} would listen"
+                "no running array answers at {name}, nor at {places}, where its array {uuid} would listen: array serve starts it"
             ))
         })
     }

@@ -181,7 +181,6 @@ impl Rebuild {
         }
     }
 
-    /// Forgets the drive that was being filled.
     /// A drive that was given a copy has the place.
     pub(crate) fn note_copied(&mut self, drive: DriveIdx) {
         self.copied = self.copied.with(drive);
@@ -192,6 +191,7 @@ impl Rebuild {
         self.copied = self.copied.without(DriveSet::EMPTY.with(drive));
     }
 
+    /// Forgets the drive that was being filled.
     fn forget(&mut self) {
         self.is_full = false;
         (self.drive, self.mark.moving) = (None, None);
