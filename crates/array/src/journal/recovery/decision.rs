@@ -325,6 +325,24 @@ mod tests {
     use crate::meta::superblock::Uuid;
     use crate::settings::Settings;
 
+    /// A record of the first two drives on a ring.
+    fn on(ring: DriveIdx, kind: Kind, id: u64, retired: u64, has_gaps: bool) -> OnRing {
+        let record = Record {
+            ring: RingName { array: Uuid::default(), member: MemberId::default() },
+            place: Lba::new(7),
+            kind,
+            id,
+            drive: ring,
+            participants: DriveSet::first(2),
+            runs: Vec::new(),
+            committed: 0,
+            retired,
+            dropped: Vec::new(),
+            has_gaps,
+        };
+        OnRing { ring, found: FoundRecord { record, sums: Vec::new(), is_whole: true } }
+    }
+
     /// An intent that one of its rings lacks was never written in place, unless the ring has gaps, or had some that a recovery which
     /// was cut off has filled.
     #[test]
@@ -333,22 +351,6 @@ mod tests {
         let core = Core::new(&settings, Streams::new(1));
         let [first, second] = [0, 1].map(DriveIdx::new);
         let sector = At::one(second, Space::Drive, Lba::new(9));
-        let on = |ring, kind, id, retired, has_gaps| {
-            let record = Record {
-                ring: RingName { array: Uuid::default(), member: MemberId::default() },
-                place: Lba::new(7),
-                kind,
-                id,
-                drive: ring,
-                participants: DriveSet::first(2),
-                runs: Vec::new(),
-                committed: 0,
-                retired,
-                dropped: Vec::new(),
-                has_gaps,
-            };
-            OnRing { ring, found: FoundRecord { record, sums: Vec::new(), is_whole: true } }
-        };
         let intent = on(first, Kind::Intent, 5, 5, false);
         for (other, gap, is_unwritten) in [
             (None, None, true),
@@ -381,21 +383,9 @@ mod tests {
     fn what_is_committed_counts_though_a_ring_lacks_it() {
         let settings = Settings::of_test("raid5:2+1,chunk=4KiB".parse().unwrap());
         let core = Core::new(&settings, Streams::new(1));
-        let record = Record {
-            ring: RingName { array: Uuid::default(), member: MemberId::default() },
-            place: Lba::new(7),
-            kind: Kind::Intent,
-            id: 5,
-            drive: DriveIdx::new(0),
-            participants: DriveSet::first(2),
-            runs: Vec::new(),
-            committed: 0,
-            retired: 5,
-            dropped: Vec::new(),
-            has_gaps: false,
-        };
+        let OnRing { ring, found } = on(DriveIdx::new(0), Kind::Intent, 5, 5, false);
         let mut scan = Scan::default();
-        scan.add(DriveIdx::new(0), vec![FoundRecord { record, sums: Vec::new(), is_whole: true }]);
+        scan.add(ring, vec![found]);
         for (committed, is_dropped) in [(4, true), (5, false), (6, false)] {
             let mut decision = Decision::new(1, Rules::ALL);
             (decision.verdict.retired, decision.verdict.committed) = (5, committed);
