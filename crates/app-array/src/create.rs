@@ -51,6 +51,7 @@ struct Json {
     /// Null where none is kept.
     journal_bytes: Option<u64>,
     journal_logs: Option<&'static str>,
+    checksums: bool,
     dry_run: bool,
     drives: Vec<JsonDrive>,
 }
@@ -87,6 +88,9 @@ impl Show for MadeArray {
             None if spec.redundant() == 0 => String::new(),
             None => "journal: none: a crash may leave redundancy that is wrong\n".to_owned(),
         });
+        if spec.has_checksums() {
+            text.push_str("checksums: of every sector, computed by the initial sync\n");
+        }
         for (at, drive) in drives.iter().enumerate() {
             let what = if at < spec.drives() { "drive" } else { "drive for the journal" };
             let new = if drive.is_new { ", a new file" } else { "" };
@@ -130,6 +134,7 @@ impl Show for MadeArray {
             synced: *is_synced,
             journal_bytes: journal.map(|sectors| sectors.bytes().get()),
             journal_logs: journal.map(|_| logs_name(*logs)),
+            checksums: spec.has_checksums(),
             dry_run: self.dry_run,
             drives: drives.iter().enumerate().map(drive).collect(),
         };

@@ -56,6 +56,7 @@ impl From<Event> for Priority {
                 | ArrayEvent::RecordLost { is_kept: true, .. }
                 | ArrayEvent::Stopped(Ending::Failed | Ending::Unsafe { .. }) => Self::Error,
                 ArrayEvent::ResyncStuck(_)
+                | ArrayEvent::Corrupt { .. }
                 | ArrayEvent::WriteFlawed { .. }
                 | ArrayEvent::RecordLost { is_kept: false, .. }
                 | ArrayEvent::WentBack { .. }
@@ -146,6 +147,7 @@ fn is_asked_for(event: Event) -> bool {
             | ArrayEvent::ResyncDone
             | ArrayEvent::Damaged { .. }
             | ArrayEvent::DamagedRead { .. }
+            | ArrayEvent::Corrupt { .. }
             | ArrayEvent::Repaired { .. }
             | ArrayEvent::WriteFlawed { .. }
             | ArrayEvent::WriteMended { .. }
@@ -162,7 +164,7 @@ fn is_asked_for(event: Event) -> bool {
 }
 
 /// The names of all events.
-pub(crate) const EVENTS: [&str; 42] = [
+pub(crate) const EVENTS: [&str; 43] = [
     "silent",
     "heard",
     "slow",
@@ -175,6 +177,7 @@ pub(crate) const EVENTS: [&str; 42] = [
     "released",
     "damaged",
     "damaged-read",
+    "corrupt",
     "repaired",
     "unrepaired",
     "unlocated",
@@ -371,7 +374,9 @@ impl From<&NumberedEvent> for Facts {
                 Self::Released { drive: number(drive), member }
             }
             Event::Array(
-                ArrayEvent::Damaged { drive, extent } | ArrayEvent::DamagedRead { drive, extent },
+                ArrayEvent::Damaged { drive, extent }
+                | ArrayEvent::DamagedRead { drive, extent }
+                | ArrayEvent::Corrupt { drive, extent },
             ) => Self::Damaged {
                 drive: number(drive),
                 first_sector: extent.lba.get(),
@@ -585,12 +590,15 @@ impl EventJson {
                     _ => ("are", "they are", "them"),
                 };
                 let sectors = span(*sectors, *first_sector);
-                match event == "damaged-read" {
-                    true => format!(
+                match event.as_str() {
+                    "corrupt" => format!(
+                        "drive {drive} returned {sectors} with a wrong checksum: redundancy is used"
+                    ),
+                    "damaged-read" => format!(
                         "a client read unrecoverable data: {sectors} of drive {drive} {are} damaged until {they} \
                          written"
                     ),
-                    false => format!(
+                    _ => format!(
                         "{sectors} of drive {drive} {are} damaged: neither the drive nor redundancy returns {them}"
                     ),
                 }

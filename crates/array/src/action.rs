@@ -10,6 +10,9 @@ use crate::log::record::{Record, RingName};
 use crate::meta::metadata::Inscription;
 use crate::meta::superblock::Superblock;
 use crate::names::{OpId, SubId};
+use crate::tags::ReadTag;
+use crate::tags::list::ListSector;
+use crate::tags::sector::TagSector;
 
 /// What the runtime must do next. Actions are carried out in order, each before the next is polled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +72,24 @@ pub enum Action {
         /// The buffer.
         buf: BufId,
     },
+    /// See what tag sectors say that a command has read. That goes to [`Array::handle_tags`](crate::Array::handle_tags) before the
+    /// next action is polled.
+    Tags {
+        /// The command.
+        sub: SubId,
+        /// The drive that they were read from.
+        drive: DriveIdx,
+        /// Where they are.
+        of: Vec<ReadTag>,
+    },
+    /// See what sectors of lists of checksums a command has read. That goes to [`Array::handle_lists`](crate::Array::handle_lists)
+    /// before the next action is polled.
+    Lists {
+        /// The command.
+        sub: SubId,
+        /// The buffer that it filled.
+        buf: BufId,
+    },
     /// Compute the checksum, CRC-32C, of every sector of a buffer. They go to
     /// [`Array::handle_summed`](crate::Array::handle_summed) before the next action is polled.
     Sum {
@@ -108,6 +129,10 @@ pub enum Inscribed {
     Superblock(Box<Superblock>),
     /// How the array stands.
     Metadata(Inscription),
+    /// The checksums of a group of sectors.
+    Tags(Box<TagSector>),
+    /// Checksums that no tag sector has yet.
+    List(Box<[ListSector]>),
 }
 
 impl Inscribed {
@@ -116,6 +141,8 @@ impl Inscribed {
         match self {
             Self::Superblock(superblock) => superblock.encode().to_vec(),
             Self::Metadata(inscription) => inscription.encode(),
+            Self::Tags(tags) => tags.encode().to_vec(),
+            Self::List(list) => list.iter().flat_map(ListSector::encode).collect(),
         }
     }
 }

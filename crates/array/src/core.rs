@@ -1,7 +1,7 @@
 //! What all operations of an array share: its shape, its drives' queues, the names it has given, and
 //! the actions it wants done.
 //!
-//! - `purpose`, `sub`: a command to a drive, and what it is for;
+//! - `purpose`, `sub`, `spread`: a command to a drive, what it is for, and where what it reads lies;
 //! - `queues`: what becomes of a command from its drive's queue to its end;
 //! - `losses`: what the drives hold, and what not;
 //! - `answers`: what clients are told, and when;
@@ -17,8 +17,12 @@ pub(crate) mod postponed;
 mod purpose;
 mod queues;
 pub(crate) mod room;
+pub(crate) mod spread;
 mod sub;
+mod tagging;
 mod writes;
+
+use std::collections::BTreeMap;
 
 use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, Lba};
@@ -31,6 +35,7 @@ pub(crate) use self::purpose::Purpose;
 use self::queues::Commands;
 use self::room::ReadLists;
 pub(crate) use self::sub::{Enqueue, ForComing, Sub, Written, loses_drive};
+pub(crate) use self::tagging::WRITTEN;
 use self::writes::ClientWrites;
 use crate::action::Action;
 use crate::counters::Counters;
@@ -40,6 +45,9 @@ use crate::event::Event;
 use crate::log::Log;
 use crate::meta::state::Metastate;
 use crate::settings::Settings;
+use crate::shape::Cell;
+use crate::tags::list::entries_of;
+use crate::tags::state::Tags;
 use crate::verify::state::Verify;
 
 /// See the module.
@@ -56,6 +64,11 @@ pub(crate) struct Core {
     pub(crate) log: Log,
     /// What was written and is to be read back.
     pub(crate) verify: Verify,
+    /// The checksums of what is at rest, where the array has them.
+    pub(crate) tags: Option<Tags>,
+    /// What was written in place and has its checksums computed, and how often that was asked for.
+    summing: BTreeMap<u64, Vec<Cell>>,
+    tagged: u64,
     pub(crate) reads: ReadLists,
     commands: Commands,
     pub(crate) out: Output,
@@ -66,6 +79,8 @@ impl Core {
     pub(crate) fn new(settings: &Settings, streams: Streams) -> Self {
         let place = Geometry::new(settings);
         let count = settings.spec.members();
+        let list_max = settings.tag_lists().map_or(0, entries_of);
+        let has_bytes = settings.content.is_carried();
         Self {
             holdings: Holdings::new(settings, place.layout.stripes()),
             place,
@@ -75,6 +90,12 @@ impl Core {
             writes: ClientWrites::default(),
             log: Log::new(settings),
             verify: Verify::new(settings.verify, count),
+            tags: settings
+                .spec
+                .tag_groups()
+                .map(|groups| Tags::new(groups, count, list_max, has_bytes)),
+            summing: BTreeMap::new(),
+            tagged: 0,
             reads: ReadLists::default(),
             commands: Commands::new(count),
             out: Output::new(settings.content),

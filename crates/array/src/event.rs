@@ -66,6 +66,14 @@ pub enum ArrayEvent {
         /// Its sectors, as the layout counts them.
         extent: Extent,
     },
+    /// A drive returned these sectors with another checksum than they should have: they were had from redundancy, and will be
+    /// repaired, or could not be had.
+    Corrupt {
+        /// The drive.
+        drive: DriveIdx,
+        /// Its sectors, as the layout counts them.
+        extent: Extent,
+    },
     /// Sectors of a drive were not right, and are now, or could not be made so.
     Repaired {
         /// The drive.
@@ -227,6 +235,7 @@ impl Event {
             Self::Array(ArrayEvent::ResyncDone) => "resync-done",
             Self::Array(ArrayEvent::Damaged { .. }) => "damaged",
             Self::Array(ArrayEvent::DamagedRead { .. }) => "damaged-read",
+            Self::Array(ArrayEvent::Corrupt { .. }) => "corrupt",
             Self::Array(ArrayEvent::Repaired { is_repaired: true, .. }) => "repaired",
             Self::Array(ArrayEvent::Repaired { is_repaired: false, .. }) => "unrepaired",
             Self::Array(ArrayEvent::WriteFlawed { flaw: Flaw::Lost, .. }) => "write-lost",

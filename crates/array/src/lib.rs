@@ -59,6 +59,7 @@ mod server_clock;
 mod settings;
 mod shape;
 mod store;
+mod tags;
 mod timers;
 mod verify;
 
@@ -88,6 +89,9 @@ pub use settings::verify::{Promise, Reach, VerifyMode, VerifySettings, VerifyWri
 pub use settings::{Content, HostOrder, JournalSettings, Left, Patience, Settings};
 pub use shape::redundancy::{Redundancy, Term};
 pub use shape::{
-    Area, Cell, DRIVE_SECTORS_MAX, DriveCounts, Family, Layout, Losses, Parity, Row, Spec,
+    Area, Cell, DRIVE_SECTORS_MAX, DriveCounts, Family, Groups, Layout, Losses, Parity, Row, Spec,
     SpecError,
 };
+pub use tags::list::{ListSector, lists_in};
+pub use tags::sector::{Sums as GroupSums, TagSector};
+pub use tags::{ReadTag, tags_in};

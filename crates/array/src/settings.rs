@@ -53,6 +53,9 @@ pub struct Settings {
 pub struct JournalSettings {
     /// The places on every drive that its ring lies in, in order, as the drive counts its sectors.
     pub pieces: Vec<Extent>,
+    /// Where every drive with data has its list of checksums that no tag sector has yet, in two slots, as the drive counts its
+    /// sectors; nothing without checksums.
+    pub lists: Option<Extent>,
     /// Every transaction below this one is over.
     pub floor: u64,
     /// Whether it may hold what is not in place.
@@ -91,7 +94,17 @@ impl JournalSettings {
             State::Dirty => Left::CutOff,
         };
         let (region_min, rules) = (Self::REGION_MIN, Rules::ALL);
-        Some(Self { pieces: member.own.journal(), floor, left, intents_from, region_min, rules })
+        let mut members = assembly.places.iter().flatten();
+        let lists = members.find_map(|place| place.own.list());
+        let pieces = member.own.journal();
+        Some(Self { pieces, lists, floor, left, intents_from, region_min, rules })
+    }
+}
+
+impl Settings {
+    /// Where every drive with data has its list of checksums that no tag sector has yet, if it has one.
+    pub(crate) fn tag_lists(&self) -> Option<Extent> {
+        self.journal.as_ref()?.lists.filter(|_| self.spec.has_checksums())
     }
 }
 
@@ -187,6 +200,7 @@ impl Settings {
         let piece = Extent::new(levelhead_units::Lba::ZERO + size, Sectors::new(64));
         let journal = JournalSettings {
             pieces: vec![piece],
+            lists: None,
             floor: 1,
             left: Left::Drained,
             intents_from: NonZeroU32::new(2),

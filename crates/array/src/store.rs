@@ -203,6 +203,8 @@ enum Synced {
 struct Flush {
     /// Its parts that have not ended.
     pending: Vec<FlushPart>,
+    /// What was in place then is not safe before tag sectors say it (TG2).
+    orders: Vec<u64>,
 }
 
 /// A flush of one drive.
@@ -391,7 +393,7 @@ impl Store {
         }
         if let Synced::Flushing(flush) = &mut self.synced {
             flush.pending.retain(|part| !is_over(part));
-            if flush.pending.is_empty() {
+            if flush.pending.is_empty() && core.are_tagged_before(&flush.orders) {
                 self.synced = Synced::Safely;
                 self.note_change(core);
             }
@@ -535,6 +537,7 @@ impl Store {
             return;
         }
         self.keep_lease(core, now, silent);
+        self.note_flushed(core, |_| false);
         loop {
             self.look_at_commits(core);
             if !self.step(core, now, silent) {
@@ -875,7 +878,8 @@ impl Next {
 fn flush(core: &mut Core, now: Instant) -> Flush {
     let reachable: Vec<DriveIdx> = core.drives.reachable().iter().collect();
     let ask = |drive| FlushPart { drive, sub: ask(core, now, drive, Command::Flush, Vec::new()) };
-    Flush { pending: reachable.into_iter().map(ask).collect() }
+    let pending = reachable.into_iter().map(ask).collect();
+    Flush { pending, orders: core.tag_orders() }
 }
 
 fn ask(

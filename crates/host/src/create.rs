@@ -129,6 +129,7 @@ pub fn create(
     let NewDrives { data, journal } = drives;
     check_count(spec, data)?;
     let spec = check_journals(spec, journal, options)?;
+    check_checksums(&spec, options)?;
     let members: Vec<MemberSpec> = data.iter().chain(journal).cloned().collect();
     check_distinct(&members)?;
     let mut candidates =
@@ -157,6 +158,19 @@ fn check_count(spec: Spec, members: &[MemberSpec]) -> Result<(), HostError> {
     }
     let names: Vec<String> = members.iter().map(ToString::to_string).collect();
     fail(format!("{spec} needs {needed} drives, got {got}: {}", names.join(" ")))
+}
+
+/// Checksums are kept by the journal, and computed by the initial sync.
+fn check_checksums(spec: &Spec, options: CreateOptions) -> Result<(), HostError> {
+    match spec.has_checksums() {
+        true if options.journal == Journaling::None => {
+            fail("an array without a journal cannot have checksums")
+        }
+        true if options.assume_clean => fail(
+            "the initial sync computes checksums, so --assume-clean is not for an array that has them",
+        ),
+        true | false => Ok(()),
+    }
 }
 
 /// The shape with this number of drives for the journal.
@@ -375,7 +389,9 @@ fn plan(
         size: Layout::new(spec, drive_size).size(),
         drive_size,
         // Zeroes are a codeword of every code.
-        is_synced: is_zero || options.assume_clean || spec.redundant() == 0,
+        is_synced: (is_zero && !spec.has_checksums())
+            || options.assume_clean
+            || spec.redundant() == 0,
         journal,
         logs,
         drives: drives.collect(),

@@ -46,7 +46,7 @@ use levelhead_array::membership::Why;
 use levelhead_array::metadata::Inscription;
 use levelhead_array::{
     Action, Answer, Array, ArrayEvent, BufId, Deliver, DriveEvent, Ending, Event, EventKind,
-    RequestId, SubId, Submit, Sums,
+    RequestId, SubId, Submit, Sums, lists_in, tags_in,
 };
 use levelhead_block::semaphore::Semaphore;
 use levelhead_block::{Command, Data, Outcome, Payload, Piece, Pool, Reply, Request};
@@ -392,6 +392,16 @@ impl Engine {
                     drop(pieces);
                     let now = self.now();
                     self.parts.array.handle_digested(now, id, &sums);
+                }
+                Action::Tags { sub, drive, of } => {
+                    let found = tags_in(&of, |buf| self.parts.buffers.bytes(buf));
+                    let now = self.now();
+                    self.parts.array.handle_tags(now, sub, drive, found);
+                }
+                Action::Lists { sub, buf } => {
+                    let found = lists_in(self.parts.buffers.bytes(buf));
+                    let now = self.now();
+                    self.parts.array.handle_lists(now, sub, found);
                 }
                 Action::Look { buf } => {
                     let author = Inscription::author_of(self.parts.buffers.bytes(buf)).ok();

@@ -159,7 +159,7 @@ impl<'a> Looked<'a> {
         let like = known.iter().find(|of| has_data(of.own.drive) == has_data(drive));
         let drive_size = if has_data(drive) { *drive_size } else { Sectors::ZERO };
         let size = self.opened.size();
-        let own = like.and_then(|like| like.own.on_another(drive, size, drive_size));
+        let own = like.and_then(|like| like.own.on_another(drive, size, spec, drive_size));
         let Some(own) = own else {
             return fail(format!(
                 "{member} is drive {drive} of the array, and its superblock cannot be made from those of the others"

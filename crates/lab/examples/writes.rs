@@ -102,7 +102,8 @@ fn settings(spec: Spec, side: Side, seed: u64) -> WorldSettings {
     let intents_from =
         std::env::var("FROM").map_or(JournalSettings::INTENTS_FROM, |from| from.parse().ok());
     let region_min = JournalSettings::REGION_MIN;
-    let journal = JournalSettings { pieces, floor, left, intents_from, region_min, rules };
+    let journal =
+        JournalSettings { pieces, lists: None, floor, left, intents_from, region_min, rules };
     WorldSettings {
         area: Some(division.area.clone()),
         journal: side.with_journal.then_some(journal),

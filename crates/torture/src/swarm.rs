@@ -201,6 +201,7 @@ fn journaled(settings: &mut WorldSettings) {
     settings.area = Some(Area::plain(Extent::new(Lba::ZERO + ring, DRIVE_SIZE - ring)));
     settings.journal = Some(JournalSettings {
         pieces: vec![Extent::new(Lba::ZERO, ring)],
+        lists: None,
         floor: 1,
         left: Left::Drained,
         intents_from: JournalSettings::INTENTS_FROM,

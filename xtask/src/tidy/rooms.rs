@@ -25,6 +25,7 @@ const ROOMS: &[&str] = &[
     "policy",
     "meta",
     "log",
+    "tags",
     "settings",
     "drives",
     "event",

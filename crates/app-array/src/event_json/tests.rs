@@ -138,6 +138,12 @@ fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
              damaged until they are written",
         ),
         (
+            array(ArrayEvent::Corrupt { drive, extent }),
+            Warning,
+            json!({ "drive": 2, "first_sector": 1000, "sectors": 3 }),
+            "drive 2 returned 3 sectors from 1000 on with a wrong checksum: redundancy is used",
+        ),
+        (
             array(ArrayEvent::Repaired {
                 drive,
                 extent,

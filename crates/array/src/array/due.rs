@@ -49,7 +49,11 @@ impl Array {
             Duty::Probe => self.core.drives.probe_at(),
             Duty::Journal => {
                 let journal = self.journal.as_ref()?;
-                first_of([journal.due_at(), journal.stall_at(&self.core)])
+                first_of([
+                    journal.due_at(),
+                    journal.stall_at(&self.core),
+                    journal.tag_at(&self.core, now),
+                ])
             }
             Duty::Metadata => self.store.as_ref().and_then(Store::due_at),
             Duty::Background => {

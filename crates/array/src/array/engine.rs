@@ -60,14 +60,11 @@ impl Array {
         if outcome.may_be_sent_again() && self.handle_refused(now, sub, outcome) {
             return self.move_on(now);
         }
-        let outcome = &self.core.ended_with(sub, outcome);
+        let said = outcome;
+        let outcome = &self.core.ended_with(sub, said);
         let state = self.core.finish(now, sub, outcome);
-        if let Some(extent) = self.to_be_summed(&state, outcome) {
-            // Its operation goes on once it has the checksums: it need not look for another way until then.
-            let outcome = outcome.clone();
-            return self.hold_back(extent, HeldRead { sub, state, outcome });
-        }
-        self.route(now, sub, &state, outcome);
+        self.core.look_at_tags(sub, &state, said);
+        self.go_on_or_wait(now, HeldRead { sub, state, outcome: outcome.clone() });
         self.move_on(now);
     }
 
@@ -194,6 +191,7 @@ impl Array {
             && self.keep_rebuild(now) == Moved::No
             && self.keep_copy(now) == Moved::No
             && self.check_written(now) == Moved::No
+            && self.go_on_behind(now) == Moved::No
         {
             return Moved::No;
         }
@@ -251,6 +249,7 @@ impl Array {
         // A drive that hangs may never end the commands inside it, so no operation waits for them either.
         let mut given_up = self.core.drain_waiting(drive);
         given_up.extend(self.core.give_up_inside(drive));
+        given_up.extend(self.take_behind(drive));
         for (sub, state) in given_up {
             self.give_up(now, sub, &state);
         }

@@ -7,7 +7,8 @@ use crate::array::{Array, Moved, Op};
 use crate::journal::Told;
 use crate::journal::status::JournalStatus;
 use crate::log::record::FoundRecord;
-use crate::names::OpId;
+use crate::names::{OpId, SubId};
+use crate::tags::list::ListSector;
 
 impl Array {
     /// What its journal has, where one is kept.
@@ -24,6 +25,13 @@ impl Array {
     pub fn handle_examined(&mut self, now: Instant, buf: BufId, found: Vec<FoundRecord>) {
         let journal = self.journal.as_mut().expect("only a journal has buffers examined");
         journal.handle_examined(buf, found);
+        self.move_on(now);
+    }
+
+    /// What a read of a list of checksums has brought; nothing for each sector that is none.
+    pub fn handle_lists(&mut self, now: Instant, sub: SubId, found: Vec<Option<ListSector>>) {
+        let journal = self.journal.as_mut().expect("only a journal has lists looked at");
+        journal.handle_lists(&mut self.core, now, sub, found);
         self.move_on(now);
     }
 

@@ -140,7 +140,7 @@ impl Array {
             if has_failed {
                 journal.let_go(&mut self.core);
             }
-            is_done = has_failed || journal.is_drained();
+            is_done = has_failed || (journal.is_drained() && self.core.are_tags_written());
             // Also while a mark is on its way that a drive is to get that hinders.
             self.core.log.next = journal.is_over().then(|| journal.next());
         }

@@ -10,6 +10,7 @@ use crate::array::readback::checking::Brought;
 use crate::array::{Array, Ended, Op, Start};
 use crate::core::{Purpose, Sub, loses_drive};
 use crate::journal;
+use crate::journal::tagging::Tagged;
 use crate::meta::membership::Why;
 use crate::names::{OpId, SubId};
 use crate::ops::check::{CheckOp, Scope};
@@ -155,14 +156,24 @@ impl Array {
                 if !self.core.drives.away().contains(state.drive) =>
             {
                 let journal = self.journal.as_mut().expect("it has asked for this");
-                let ended =
-                    journal::Ended { drive: state.drive, sub, buf, outcome, took: state.age(now) };
+                let (drive, spread, took) = (state.drive, &state.spread, state.age(now));
+                let ended = journal::Ended { drive, sub, buf, spread, outcome, took };
                 journal.handle_done(&mut self.core, now, ended);
+            }
+            (Purpose::Tag, _) if !self.core.drives.away().contains(state.drive) => {
+                let journal = self.journal.as_mut().expect("checksums need a journal");
+                let ended = Tagged { sub, buf, is_good: outcome.is_good() };
+                journal.handle_tagged(&mut self.core, now, state.drive, &ended);
             }
             (Purpose::Fill, _) => self.own.rebuild.handle_flushed(sub),
             (Purpose::Copy, _) => self.handle_copy_read(now, sub, buf, outcome),
             (Purpose::Verify, _) => {
-                self.handle_read_back(now, sub, state.drive, Brought { buf, outcome });
+                self.handle_read_back(
+                    now,
+                    sub,
+                    state.drive,
+                    Brought { buf, spread: &state.spread, outcome },
+                );
             }
             // Nothing waits for it any more.
             _ => buf.into_iter().for_each(|buf| self.core.out.release(buf)),
@@ -179,6 +190,7 @@ impl Array {
             | Purpose::Fill
             | Purpose::Copy
             | Purpose::Verify
+            | Purpose::Tag
             | Purpose::Recall(_)
             | Purpose::Probe
             | Purpose::Abandoned => false,
@@ -206,7 +218,18 @@ impl Array {
             // A late completion: the answer has been given.
             return buf.into_iter().for_each(|buf| self.core.out.release(buf));
         };
-        let fetched = |extent: Extent| FetchEnded { sub, drive: state.drive, extent, buf, outcome };
+        let (drive, spread) = (state.drive, &state.spread);
+        let (unproven, corrupt) = (&*state.unproven, &*state.corrupt);
+        let fetched = |extent: Extent| FetchEnded {
+            sub,
+            drive,
+            extent,
+            buf,
+            spread,
+            unproven,
+            corrupt,
+            outcome,
+        };
         match (op, state.command) {
             (Op::Read(read), Command::Read { extent, .. }) => {
                 read.handle_done(&mut self.core, now, fetched(extent));

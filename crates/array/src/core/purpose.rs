@@ -21,6 +21,8 @@ pub(crate) enum Purpose {
     Copy,
     /// It reads back what was written.
     Verify,
+    /// It reads or writes a tag sector; its address is the drive's own.
+    Tag,
     /// An operation reads from a ring what the journal had of it; its address is the drive's own.
     Recall(OpId),
     /// The operation that asked for it does not wait for it any more.
@@ -32,7 +34,13 @@ impl Purpose {
     pub(crate) fn is_awaited(self, waits: impl Fn(&OpId) -> bool) -> bool {
         match self {
             Self::Op(op) | Self::Recall(op) => waits(&op),
-            Self::Meta | Self::Ring | Self::Place | Self::Fill | Self::Copy | Self::Verify => true,
+            Self::Meta
+            | Self::Ring
+            | Self::Place
+            | Self::Fill
+            | Self::Copy
+            | Self::Verify
+            | Self::Tag => true,
             Self::Probe | Self::Abandoned => false,
         }
     }

@@ -7,6 +7,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 use super::in_progress::InProgress;
 use super::postponed::Postponed;
+use super::spread::Spread;
 use super::sub::{ended_read, failed, submit};
 use super::{Core, Enqueue, ForComing, Purpose, Sub, Written};
 use crate::action::{Action, Submit};
@@ -102,6 +103,7 @@ impl Core {
             | Purpose::Fill
             | Purpose::Copy
             | Purpose::Verify
+            | Purpose::Tag
             | Purpose::Recall(_)
             | Purpose::Probe
             | Purpose::Abandoned => None,
@@ -163,6 +165,10 @@ impl Core {
             drive,
             command,
             segments,
+            spread: Spread::default(),
+            first: None,
+            unproven: Vec::new(),
+            corrupt: Vec::new(),
             origin,
             fate,
             since,
@@ -174,6 +180,7 @@ impl Core {
             is_refused: false,
         };
         self.drives.push(now, Push { drive, sub, extent: state.command.extent(), end });
+        self.note_queue(&state, true);
         self.commands.subs.insert(sub, state);
         sub
     }
@@ -185,7 +192,8 @@ impl Core {
             return false;
         }
         self.drives.note_withdrawn(now, state.drive, state.fate);
-        self.commands.subs.remove(sub);
+        let state = self.commands.subs.remove(sub).expect("it was there");
+        self.note_queue(&state, false);
         true
     }
 
@@ -207,6 +215,15 @@ impl Core {
         self.leave(sub, None);
         if let Some(state) = self.commands.subs.get_mut(sub) {
             state.purpose = Purpose::Abandoned;
+            let drive = state.drive;
+            self.end_inside(sub, drive);
+        }
+    }
+
+    /// A command brings no tag sector any more.
+    fn end_inside(&mut self, sub: SubId, drive: DriveIdx) {
+        if let Some(tags) = &mut self.tags {
+            tags.end_inside(drive, sub);
         }
     }
 
@@ -250,20 +267,30 @@ impl Core {
         if state.fate == Fate::Withdrawable {
             self.drives.note_kept(now, drive);
         }
-        if let (Command::Read { extent, .. }, [segment]) =
-            (state.command, state.segments.as_slice())
-            && self.out.carries_content()
-        {
-            let buf = segment.place.buf;
-            self.out.push(Action::Acquire { buf, sectors: extent.sectors });
+        if let (Some(tags), Some(extent)) = (&mut self.tags, state.compared()) {
+            tags.note_unqueued(drive, extent);
         }
-        let submit = submit(self.place.area(), sub, state);
+        let submit = submit(self.place.area(), self.tags.as_ref(), sub, state);
+        if let (Command::Read { extent, .. }, [segment]) =
+            (submit.command, submit.segments.as_slice())
+        {
+            if let Command::Read { extent: asked, .. } = state.command {
+                state.spread = Spread::of(self.place.area(), asked, extent);
+                state.first = Some(extent);
+            }
+            if self.out.carries_content() {
+                let buf = segment.place.buf;
+                self.out.push(Action::Acquire { buf, sectors: extent.sectors });
+            }
+        }
+        Self::begin_tagged(self.tags.as_mut(), sub, state);
         if let Some(extent) = submit.command.extent() {
             self.commands.arms[drive.as_usize()] = extent.lba;
         }
         let written = state.writes_places();
+        let copied_places = written.or(self.place.tagged_by(state));
         let is_mend = is_mend(&self.verify, state);
-        let twin = match (self.holdings.copied_mut(), written) {
+        let twin = match (self.holdings.copied_mut(), copied_places) {
             (Some(copied), Some(extent)) if copied.drive == drive => {
                 let course = copied.note_submitted(self.place.layout(), sub, extent);
                 (course == Course::Both).then(|| (extent, submit.clone()))
@@ -326,18 +353,15 @@ impl Core {
     pub(crate) fn submit_of(&self, sub: SubId) -> Option<(Submit, Purpose)> {
         let state = self.commands.subs.get(sub)?;
         assert!(state.started.is_some(), "P1: {sub:?} is not inside its drive");
-        Some((submit(self.area(), sub, state), state.purpose))
+        Some((submit(self.area(), self.tags.as_ref(), sub, state), state.purpose))
     }
 
-    /// The outcome that counts for a command: one that was refused counts as failed.
+    /// The outcome that counts for a command: one that was refused counts as failed, and only what was asked for counts (SP1).
     pub(crate) fn ended_with(&self, sub: SubId, outcome: &Outcome) -> Outcome {
+        let sub = self.commands.subs.get(sub).unwrap_or_else(|| panic!("{sub:?} is not known"));
         match outcome {
-            Outcome::Done { .. } | Outcome::Gone => outcome.clone(),
-            Outcome::Refused | Outcome::Unreachable => {
-                let sub =
-                    self.commands.subs.get(sub).unwrap_or_else(|| panic!("{sub:?} is not known"));
-                failed(&sub.command)
-            }
+            Outcome::Done { .. } | Outcome::Gone => sub.spread.outcome(outcome),
+            Outcome::Refused | Outcome::Unreachable => failed(&sub.command),
         }
     }
 
@@ -350,7 +374,9 @@ impl Core {
         if state.is_orphan {
             return state;
         }
-        if let (Some(copied), Some(extent)) = (self.holdings.copied_mut(), state.writes_places())
+        self.end_inside(sub, drive);
+        let written = state.writes_places().or(self.place.tagged_by(&state));
+        if let (Some(copied), Some(extent)) = (self.holdings.copied_mut(), written)
             && copied.drive == drive
         {
             copied.note_ended(self.place.layout(), sub, extent, outcome.is_good());
@@ -374,10 +400,14 @@ impl Core {
             return state;
         }
         self.verify.note_ended(now, drive);
+        if let Some(tags) = self.tags.as_mut().filter(|_| state.purpose != Purpose::Tag) {
+            tags.note_busy(now, drive);
+        }
         if let Some(extent) = state.writes_places()
             && outcome.is_good()
             && !is_mend(&self.verify, &state)
         {
+            self.note_untagged(&state, extent);
             let is_awaited = state.since.is_some() || state.purpose == Purpose::Place;
             let sent = Sent { segments: state.segments.as_slice(), is_awaited };
             self.verify.note_written(now, drive);
@@ -404,6 +434,7 @@ impl Core {
                 let sub = self.commands.subs.remove(id).expect("it was there");
                 let removed = self.drives.remove(drive, id, sub.lba());
                 assert!(removed, "{id:?} waits in the queue");
+                self.note_queue(&sub, false);
                 (id, sub)
             })
             .collect()
@@ -420,6 +451,7 @@ impl Core {
             | Purpose::Fill
             | Purpose::Copy
             | Purpose::Verify
+            | Purpose::Tag
             | Purpose::Recall(_) => true,
             Purpose::Probe | Purpose::Abandoned => false,
         };

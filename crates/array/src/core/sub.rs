@@ -1,15 +1,17 @@
 //! A command in a drive's queue or inside the drive: what is asked, and what its end says of the drive.
 
-use levelhead_block::{BufId, Command, Effort, Outcome, SectorSet};
+use levelhead_block::{BufId, Command, Effort, Outcome, SectorSet, Segment};
 use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos};
 
 use super::purpose::Purpose;
+use super::spread::Spread;
 use crate::action::{Segments, Submit};
 use crate::core::copied::What;
 use crate::drives::queue::End;
 use crate::drives::{EndedRead, Fate, Reader};
 use crate::names::SubId;
 use crate::shape::Area;
+use crate::tags::state::Tags;
 
 /// A command in a drive's queue or inside the drive.
 #[derive(Clone, Debug)]
@@ -18,6 +20,14 @@ pub(crate) struct Sub {
     pub(crate) drive: DriveIdx,
     pub(crate) command: Command,
     pub(super) segments: Segments,
+    /// Where what it reads lies in its buffer, once it is inside its drive.
+    pub(crate) spread: Spread,
+    /// The sectors of the drive that it reads, once it is inside.
+    pub(crate) first: Option<Extent>,
+    /// Those of its sectors of which nothing says a checksum, by their offsets in it (F5), and those that have another one than
+    /// they should.
+    pub(crate) unproven: Vec<u32>,
+    pub(crate) corrupt: Vec<u32>,
     pub(super) origin: u64,
     pub(super) fate: Fate,
     pub(super) since: Option<Instant>,
@@ -65,6 +75,14 @@ pub(crate) struct Enqueue {
 }
 
 impl Sub {
+    /// The sectors of a read that is compared with checksums.
+    pub(super) fn compared(&self) -> Option<Extent> {
+        match (self.purpose, self.command) {
+            (Purpose::Op(_), Command::Read { extent, .. }) => Some(extent),
+            _ => None,
+        }
+    }
+
     /// How long ago it came into its drive's queue.
     pub(crate) fn age(&self, now: Instant) -> Nanos {
         now.saturating_since(self.enqueued)
@@ -78,7 +96,11 @@ impl Sub {
     /// write is ever abandoned.
     pub(super) fn writes_places(&self) -> Option<Extent> {
         match self.purpose {
-            Purpose::Meta | Purpose::Ring | Purpose::Recall(_) | Purpose::Abandoned => None,
+            Purpose::Meta
+            | Purpose::Ring
+            | Purpose::Tag
+            | Purpose::Recall(_)
+            | Purpose::Abandoned => None,
             Purpose::Op(_)
             | Purpose::Place
             | Purpose::Fill
@@ -110,15 +132,23 @@ impl Sub {
     }
 }
 
-pub(super) fn submit(area: &Area, sub: SubId, state: &Sub) -> Submit {
-    let (drive, command, origin) = (state.drive, on_drive(area, state), state.origin);
-    Submit { drive, sub, command, segments: state.segments.clone(), origin }
+pub(super) fn submit(area: &Area, tags: Option<&Tags>, sub: SubId, state: &Sub) -> Submit {
+    let (drive, command, origin) = (state.drive, on_drive(area, tags, state), state.origin);
+    let segments = match (command, state.segments.as_slice()) {
+        (Command::Read { extent, .. }, &[Segment { place, .. }]) => {
+            Segment { place, sectors: extent.sectors.get() as u32 }.into()
+        }
+        _ => state.segments.clone(),
+    };
+    Submit { drive, sub, command, segments, origin }
 }
 
 /// A command as its drive gets it.
-fn on_drive(area: &Area, sub: &Sub) -> Command {
+fn on_drive(area: &Area, tags: Option<&Tags>, sub: &Sub) -> Command {
     match (sub.purpose, sub.command.extent()) {
-        (Purpose::Meta | Purpose::Ring | Purpose::Recall(_), _) | (_, None) => sub.command,
+        (Purpose::Meta | Purpose::Ring | Purpose::Tag | Purpose::Recall(_), _) | (_, None) => {
+            sub.command
+        }
         (
             Purpose::Op(_)
             | Purpose::Place
@@ -128,7 +158,19 @@ fn on_drive(area: &Area, sub: &Sub) -> Command {
             | Purpose::Probe
             | Purpose::Abandoned,
             Some(extent),
-        ) => sub.command.at(area.on_drive(extent).lba),
+        ) => {
+            if let Command::Read { effort, .. } = sub.command {
+                let there = sub.first.unwrap_or_else(|| match (tags, sub.compared()) {
+                    (Some(tags), Some(extent)) => tags.widened(area, sub.drive, extent),
+                    _ if sub.purpose == Purpose::Copy => area.on_drive_to_next(extent),
+                    _ => area.on_drive(extent),
+                });
+                return Command::Read { extent: there, effort };
+            }
+            let there = area.on_drive(extent);
+            assert_eq!(there.sectors, extent.sectors, "a write would cover a tag sector");
+            sub.command.at(there.lba)
+        }
     }
 }
 
@@ -143,6 +185,7 @@ pub(super) fn ended_read(sub: &Sub, outcome: &Outcome) -> Option<EndedRead> {
         | Purpose::Place
         | Purpose::Fill
         | Purpose::Copy
+        | Purpose::Tag
         | Purpose::Recall(_) => Reader::Operation,
     };
     let unread = match (effort, outcome) {

@@ -263,7 +263,7 @@ impl Journal {
             }
             for drive in drives.without(core.drives.lost()).iter() {
                 match done.durability {
-                    Durability::Durable => self.note_safe(core, drive, id),
+                    Durability::Durable => self.note_streamed_safe(core, drive, id),
                     Durability::Cached => {
                         self.placing.placers[drive.as_usize()].note_streamed(now, id, sectors);
                     }

@@ -46,6 +46,7 @@ mod appending;
 mod beginning;
 mod hedging;
 mod intents;
+mod loading;
 mod pace;
 pub(crate) mod placer;
 mod placing;
@@ -55,6 +56,7 @@ pub(crate) mod recovery;
 pub(crate) mod ring;
 mod room;
 pub mod status;
+pub(crate) mod tagging;
 pub(crate) mod transaction;
 pub(crate) mod verdict;
 
@@ -65,6 +67,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
 
 use self::hedging::LeftBehind;
 use self::intents::Intents;
+use self::loading::Loading;
 use self::pace::Paces;
 use self::placer::Placer;
 use self::recovery::Recovery;
@@ -72,6 +75,7 @@ use self::ring::{Append, Entry, Ring};
 use self::room::Begun;
 use self::transaction::{Manner, RecordRoom, Transaction, split};
 use crate::core::Core;
+use crate::core::spread::Spread;
 use crate::log::contents::{Contents, Coverage, Logged, Stored};
 use crate::log::record::{FoundRecord, RingName};
 use crate::log::rules::{Rule, Rules};
@@ -96,6 +100,8 @@ pub(crate) struct Journal {
     form: Form,
     /// What comes first, if the array was cut off.
     recovery: Option<Box<Recovery>>,
+    /// What comes before that where sectors have checksums.
+    loading: Option<Loading>,
 }
 
 /// Transactions that are not over.
@@ -150,6 +156,8 @@ struct Form {
     rules: Rules,
     spec: Spec,
     record_max: Sectors,
+    /// Where the two slots of every drive for its list lie.
+    lists: Option<Extent>,
 }
 
 /// The end of a command of the journal's.
@@ -157,8 +165,9 @@ struct Form {
 pub(crate) struct Ended<'a> {
     pub(crate) drive: DriveIdx,
     pub(crate) sub: SubId,
-    /// What a read filled.
+    /// What a read filled, and where its sectors lie there.
     pub(crate) buf: Option<BufId>,
+    pub(crate) spread: &'a Spread,
     pub(crate) outcome: &'a Outcome,
     /// How long it took, with its wait in the queue.
     pub(crate) took: Nanos,
@@ -201,6 +210,7 @@ impl Journal {
     /// A journal of which everything is over. Nothing if the array keeps none.
     pub(crate) fn new(settings: &Settings) -> Option<Self> {
         let Some(known) = &settings.journal else { return None };
+        let carries = settings.content.is_carried();
         let (drives, with_ring) = (settings.spec.members(), settings.spec.ring_drives());
         let ring = |at: usize| {
             let name = match &settings.recorded {
@@ -250,7 +260,13 @@ impl Journal {
             requests,
             intents: Intents::new(known.intents_from, known.rules),
             placing,
-            form: Form { rules: known.rules, spec: settings.spec, record_max },
+            form: Form {
+                rules: known.rules,
+                spec: settings.spec,
+                record_max,
+                lists: settings.tag_lists(),
+            },
+            loading: settings.tag_lists().filter(|_| carries).map(|_| Loading::first()),
             recovery: match known.left {
                 Left::Drained => None,
                 Left::CutOff => Some(Box::new(Recovery::new(known.floor, known.rules))),
@@ -310,7 +326,7 @@ impl Journal {
 
     /// Whether operations may begin: what was cut off is in its place.
     pub(crate) fn is_ready(&self) -> bool {
-        self.recovery.is_none()
+        self.recovery.is_none() && !self.loading.as_ref().is_some_and(Loading::is_first)
     }
 
     /// How many transactions are not over.
@@ -332,6 +348,9 @@ impl Journal {
 
     /// When there is something to do that comes with time.
     pub(crate) fn due_at(&self) -> Option<Instant> {
+        if let Some(loading) = self.loading.as_ref().filter(|loading| loading.is_first()) {
+            return (!loading.has_begun()).then_some(Instant::ZERO);
+        }
         if let Some(recovery) = &self.recovery {
             return (!recovery.has_begun()).then_some(Instant::ZERO);
         }
@@ -346,9 +365,9 @@ impl Journal {
 
     /// A drive has ended a command of the journal's, and is not lost.
     pub(crate) fn handle_done(&mut self, core: &mut Core, now: Instant, ended: Ended<'_>) {
-        let Ended { drive, sub, buf, outcome, took } = ended;
+        let Ended { drive, sub, buf, took, .. } = ended;
         if let Some(recovery) = &mut self.recovery {
-            return recovery.handle_done(core, sub, outcome, buf);
+            return recovery.handle_done(core, ended);
         }
         buf.into_iter().for_each(|buf| core.out.release(buf));
         let at = drive.as_usize();
@@ -371,15 +390,35 @@ impl Journal {
                 let cell = Cell { drive, lba: placing.lba };
                 for version in core.log.unplaced.take(cell, placing.id) {
                     self.note_left(core, version);
-                    self.note_safe(core, drive, version.id);
+                    let tags = core.tags.as_mut();
+                    if tags.is_none_or(|tags| tags.is_safe(drive, placing.lba, version.id)) {
+                        self.note_safe(core, drive, version.id);
+                    }
                 }
             }
             return;
         }
         if let Some(ids) = self.placing.placers[at].take_flushed(now, sub) {
             for id in ids {
-                self.note_safe(core, drive, id);
+                self.note_streamed_safe(core, drive, id);
             }
+        }
+    }
+
+    /// What an intent gave a drive is safe there, and its transaction is once tag sectors say so (TG2).
+    pub(super) fn note_streamed_safe(&mut self, core: &mut Core, drive: DriveIdx, id: u64) {
+        if let Some(transaction) = self.transactions.open.get_mut(&id) {
+            transaction.flushed = transaction.flushed.with(drive);
+            let settled = self.transactions.settled.or(transaction.gone);
+            // A client's flush need not wait for checksums: the transaction is there until they are.
+            let left = transaction.places.at_risk().without(transaction.flushed.or(settled));
+            if left.is_empty() {
+                core.log.at_risk.end(id);
+            }
+        }
+        let tags = core.tags.as_mut();
+        if tags.is_none_or(|tags| tags.is_clean_or_waits(drive, id)) {
+            self.note_safe(core, drive, id);
         }
     }
 
@@ -517,6 +556,9 @@ impl Journal {
     /// The array does without a drive from now on.
     pub(crate) fn handle_lost(&mut self, core: &mut Core, drive: DriveIdx) {
         self.note_missed(core, drive);
+        self.lose_list(drive);
+        let left = core.tags.as_mut().map(|tags| tags.lose(drive));
+        left.into_iter().flatten().for_each(|buf| core.out.release(buf));
         if let Some(recovery) = &mut self.recovery {
             return recovery.handle_lost(drive);
         }
@@ -579,6 +621,10 @@ impl Journal {
 
     /// Moves on as the facts demand.
     pub(crate) fn advance(&mut self, core: &mut Core, now: Instant) {
+        if !self.load(core, now) {
+            return;
+        }
+        self.tag(core, now);
         if !self.recover(core, now) {
             return;
         }

@@ -69,7 +69,7 @@ struct Command {
 }
 
 /// How urgent it is that places are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Haste {
     /// When the drive has nothing else to do.
     Idle,

@@ -42,13 +42,13 @@ use self::judging::Announced;
 use self::placing::Placing;
 use self::scan::Scan;
 use self::transfers::{Filled, Transfers};
+use super::Ended;
 use super::record::{FoundRecord, Kind, Record};
 use super::ring::{Ring, Watermarks};
 use super::rules::{Rule, Rules};
 use super::verdict::Verdict;
 use crate::action::Sums;
 use crate::core::Core;
-use crate::names::SubId;
 use crate::shape::Cell;
 
 /// See the module.
@@ -175,13 +175,8 @@ impl Recovery {
     }
 
     /// A drive has ended a command of the recovery's.
-    pub(crate) fn handle_done(
-        &mut self,
-        core: &mut Core,
-        sub: SubId,
-        outcome: &Outcome,
-        buf: Option<BufId>,
-    ) {
+    pub(crate) fn handle_done(&mut self, core: &mut Core, ended: Ended<'_>) {
+        let Ended { sub, buf, spread, outcome, .. } = ended;
         let Some(Filled { buf, at }) = self.transfers.end(core, sub, buf) else { return };
         let missing = |offset: u32| match outcome {
             Outcome::Done { unknown, damaged } => {
@@ -193,7 +188,7 @@ impl Recovery {
             self.came_short |= missing(sector);
             match (missing(sector), one.space) {
                 (false, _) if self.step == Step::Reading => {}
-                (false, _) => self.transfers.keep(one, Place { buf, sector }),
+                (false, _) => self.transfers.keep(one, spread.place(buf, sector)),
                 (true, Space::Drive) => self.scan.tear(one),
                 (true, Space::Layout) => {
                     self.decision.note_unreadable(Cell { drive: one.drive, lba: one.lba });
@@ -286,8 +281,8 @@ impl Recovery {
             }
             Step::Flushing => {
                 core.meta.undamage(self.placing.take_right());
-                if !core.meta.is_settled() {
-                    return; // It waits for the metadata.
+                if !core.meta.is_settled() || !core.are_tags_written() {
+                    return; // It waits for the metadata, or for tag sectors (TG2).
                 }
                 let next = self.decision.next();
                 let says = Watermarks { committed: next - 1, retired: next };

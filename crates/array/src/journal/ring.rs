@@ -415,6 +415,11 @@ impl Ring {
         self.append.is_none() && self.waiting.is_empty()
     }
 
+    /// How many sectors it has for records.
+    pub(crate) fn size(&self) -> u64 {
+        self.pieces.iter().map(|piece| body(piece.extent).sectors.get()).sum()
+    }
+
     /// The pieces, as they lie on the drive.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = Extent> {
         self.pieces.iter().map(|piece| piece.extent)

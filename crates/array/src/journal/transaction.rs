@@ -43,6 +43,8 @@ pub(crate) struct Transaction {
     /// that is committed.
     pub(crate) recorded: Generation,
     pub(crate) is_committed: bool,
+    /// Of an intent the drives whose sectors are safe in their places, with their checksums or without.
+    pub(crate) flushed: DriveSet,
 }
 
 /// What a transaction changes.
@@ -186,6 +188,7 @@ impl Transaction {
             gone: DriveSet::EMPTY,
             recorded: Generation::NONE,
             is_committed: false,
+            flushed: DriveSet::EMPTY,
         }
     }
 

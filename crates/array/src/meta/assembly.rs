@@ -315,8 +315,8 @@ pub fn assemble(found: &[Found]) -> Result<Assembly, Refusal> {
         let is_one = |at: &usize| data_drives.contains(words[*at].superblock.own.drive) == has_data;
         std::iter::once(newest).chain(0..words.len()).find(is_one)
     };
-    let Some(area) = model(true).and_then(|at| words[at].superblock.own.area(right.drive_size))
-    else {
+    let area_of = |own: &Own| own.area(&right.spec, right.drive_size);
+    let Some(area) = model(true).and_then(|at| area_of(&words[at].superblock.own)) else {
         let (spec, absent) = (right.spec, right.spec.data_drives());
         return Err(Refusal::TooFew { spec, absent });
     };
@@ -327,8 +327,9 @@ pub fn assemble(found: &[Found]) -> Result<Assembly, Refusal> {
         let own = &word.superblock.own;
         let has_data = data_drives.contains(own.drive);
         let model = model(has_data).expect("there is this one");
-        let has_area = !has_data || own.area(right.drive_size).as_ref() == Some(&area);
-        if own.journal() != words[model].superblock.own.journal() || !has_area {
+        let has_area = !has_data || area_of(own).as_ref() == Some(&area);
+        let known = &words[model].superblock.own;
+        if (own.journal(), own.list()) != (known.journal(), known.list()) || !has_area {
             return Err(Refusal::DifferentWays { found: [model, at] });
         }
         let held = match past {

@@ -5,7 +5,7 @@ use levelhead_units::{DriveIdx, Extent, Lba, Sectors};
 use super::membership::Generation;
 use super::reserve::{Reserved, SLOT, TAIL, Use, tail};
 use super::uuid::Uuid;
-use crate::shape::Area;
+use crate::shape::{Area, Spec};
 
 /// The newest metadata that a member has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +41,9 @@ pub struct Own {
 impl Own {
     /// Where the data lies on a member whose reserved places these are; nothing if they leave no room for
     /// that much.
-    pub fn area(&self, drive_size: Sectors) -> Option<Area> {
+    pub fn area(&self, spec: &Spec, drive_size: Sectors) -> Option<Area> {
         let extents: Vec<Extent> = self.reserved.iter().map(|place| place.extent).collect();
-        Area::around(&extents, drive_size, Lba::ZERO + self.size)
+        Area::around(&extents, drive_size, Lba::ZERO + self.size, spec.tag_groups())
     }
 
     /// Whether its reserved places lie on it, in order and without overlap.
@@ -55,20 +55,26 @@ impl Own {
 
     /// What another member of the same array says of itself that has this place and size; nothing if it is too small.
     /// `drive_size` is 0 for one that has no data.
-    pub fn on_another(&self, drive: DriveIdx, size: Sectors, drive_size: Sectors) -> Option<Self> {
-        if size < self.size_min(drive_size) {
+    pub fn on_another(
+        &self,
+        drive: DriveIdx,
+        size: Sectors,
+        spec: &Spec,
+        drive_size: Sectors,
+    ) -> Option<Self> {
+        if size < self.size_min(spec, drive_size) {
             return None;
         }
         let end = Lba::ZERO + (self.size - TAIL);
         let common = self.reserved.iter().filter(|place| place.extent.lba < end);
         let reserved = common.copied().chain(tail(size)).collect();
         let own = Self { drive, size, reserved };
-        (own.area(drive_size) == self.area(drive_size)).then_some(own)
+        (own.area(spec, drive_size) == self.area(spec, drive_size)).then_some(own)
     }
 
     /// The least size of another member. `drive_size` is 0 for one that has no data.
-    pub fn size_min(&self, drive_size: Sectors) -> Sectors {
-        let area = self.area(drive_size);
+    pub fn size_min(&self, spec: &Spec, drive_size: Sectors) -> Sectors {
+        let area = self.area(spec, drive_size);
         let data = area.and_then(|area| area.runs().last()).map_or(Lba::ZERO, Extent::end);
         let end = Lba::ZERO + (self.size - TAIL);
         let common = self.reserved.iter().filter(|place| place.extent.lba < end);
@@ -80,6 +86,12 @@ impl Own {
     pub fn journal(&self) -> Vec<Extent> {
         let pieces = self.reserved.iter().filter(|place| place.purpose == Use::Journal);
         pieces.map(|place| place.extent).collect()
+    }
+
+    /// Where its two slots for lists of checksums lie, if it has any.
+    pub fn list(&self) -> Option<Extent> {
+        let place = self.reserved.iter().find(|place| place.purpose == Use::List);
+        place.map(|place| place.extent)
     }
 
     /// Where its two slots for the metadata lie.

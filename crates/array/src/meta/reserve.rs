@@ -45,6 +45,12 @@ const PIECE_MIN: Sectors = Sectors::new(64);
 /// The least piece of a journal that a program may be given: two marks, and a record of one sector.
 pub(crate) const JOURNAL_PIECE_MIN: Sectors = Sectors::new(4);
 
+/// The share of a member that its lists of checksums take, as a divisor,
+const LIST_SHARE: u64 = 2_048;
+
+/// the least, 32 KiB, and the most, 16 MiB. Half of it is one list: of the most, of 686,080 sectors.
+const LIST_SECTORS: [u64; 2] = [8, 4_096];
+
 /// Sectors of every piece that are for marks.
 pub(crate) const JOURNAL_MARKS: u64 = 2;
 
@@ -77,11 +83,18 @@ pub enum Use {
     Free,
     /// The metadata, in two slots.
     Metadata,
+    /// The list of checksums that tag sectors do not have yet, in two slots.
+    List,
 }
 
 impl Use {
-    const ALL: [(Self, u16); 4] =
-        [(Self::Superblock, 1), (Self::Journal, 2), (Self::Free, 4), (Self::Metadata, 6)];
+    const ALL: [(Self, u16); 5] = [
+        (Self::Superblock, 1),
+        (Self::Journal, 2),
+        (Self::Free, 4),
+        (Self::Metadata, 6),
+        (Self::List, 8),
+    ];
 
     pub(super) fn code(self) -> u16 {
         let found = Self::ALL.iter().find(|(of, _)| *of == self);
@@ -117,7 +130,9 @@ pub struct Division {
 impl Division {
     /// The least member of an array of this shape.
     pub fn member_min(spec: &Spec) -> Sectors {
-        HEAD + spec.chunk() + TAIL
+        let [list, _] = LIST_SECTORS;
+        let list = if spec.has_checksums() { Sectors::new(list) } else { Sectors::ZERO };
+        HEAD + list + least(spec) + TAIL
     }
 
     /// The division of members of which the smallest has `smallest` sectors; nothing if that is less than
@@ -126,9 +141,10 @@ impl Division {
         if smallest < Self::member_min(spec) {
             return None;
         }
-        let room = smallest - HEAD - TAIL;
+        let list = if spec.has_checksums() { list_of(smallest) } else { Sectors::ZERO };
+        let room = smallest - HEAD - list - TAIL;
         let journal = Sectors::new(smallest.get() / JOURNAL_SHARE).min(JOURNAL_MAX);
-        let journal = journal.max(PIECE_MIN).min(Sectors::new((room - spec.chunk()).get() / 4));
+        let journal = journal.max(PIECE_MIN).min(Sectors::new((room - least(spec)).get() / 4));
         let is_apart = spec.journals() > 0;
         let has_journal = spec.redundant() > 0 && journal >= JOURNAL_MIN && !is_apart;
         let most = if has_journal { PIECES_MAX } else { 0 };
@@ -136,18 +152,28 @@ impl Division {
         let piece = journal.get().checked_div(count).unwrap_or(0);
         let is_enough = takes_codewords(Sectors::new(piece), spec);
         let (count, piece) = if is_enough { (count, piece) } else { (0, 0) };
-        let chunks = (room.get() - count * piece) / spec.chunk().get();
+        let groups = spec.tag_groups();
+        let data = Sectors::new(room.get() - count * piece);
+        let data = groups.map_or(data, |groups| groups.without_tags(data));
+        let chunks = data.get() / spec.chunk().get();
+        let drive_size = spec.chunk() * chunks;
+        let unit = groups.map_or(spec.chunk(), |groups| groups.unit(spec.chunk()));
+        let units = drive_size.get() / unit.get();
         let mut common = head();
+        let first = Lba::ZERO + HEAD + list;
+        if list > Sectors::ZERO {
+            common.push(reserved(Extent::new(Lba::ZERO + HEAD, list), Use::List));
+        }
         for at in 0..count {
             // In the middle of every one of `count` equal shares of the data.
-            let before = spec.chunk() * (chunks * (2 * at + 1) / (2 * count));
-            let lba = Lba::ZERO + HEAD + before + Sectors::new(at * piece);
+            let before = unit * (units * (2 * at + 1) / (2 * count));
+            let before = groups.map_or(before, |groups| groups.with_tags(before));
+            let lba = first + before + Sectors::new(at * piece);
             common.push(reserved(Extent::new(lba, Sectors::new(piece)), Use::Journal));
         }
-        let drive_size = spec.chunk() * chunks;
         let extents: Vec<Extent> = common.iter().map(|place| place.extent).collect();
         let end = Lba::ZERO + (smallest - TAIL);
-        let area = Area::around(&extents, drive_size, end).expect("it was computed to fit");
+        let area = Area::around(&extents, drive_size, end, groups).expect("it was computed to fit");
         Some(Self { drive_size, area, smallest, common })
     }
 
@@ -214,6 +240,18 @@ impl Apart {
     }
 }
 
+/// The least data of a member, with its tag sectors.
+fn least(spec: &Spec) -> Sectors {
+    spec.tag_groups().map_or(spec.chunk(), |groups| groups.with_tags(spec.chunk()))
+}
+
+/// The sectors for the lists of checksums of members of which the smallest has this size.
+fn list_of(smallest: Sectors) -> Sectors {
+    let [least, most] = LIST_SECTORS;
+    // Two slots of the same size.
+    Sectors::new((smallest.get() / LIST_SHARE).clamp(least, most) / 2 * 2)
+}
+
 fn journal_of(places: &[Reserved]) -> Sectors {
     let pieces = places.iter().filter(|place| place.purpose == Use::Journal);
     pieces.map(|place| place.extent.sectors).sum()
@@ -248,6 +286,19 @@ pub(crate) fn takes_codewords(piece: Sectors, spec: &Spec) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_member_from_the_least_on_is_divided_with_checksums() {
+        for chunk in ["4KiB", "64KiB", "160KiB", "512KiB", "64MiB"] {
+            let spec: Spec = format!("raid5:2+1,chunk={chunk},checksums").parse().unwrap();
+            let least = Division::member_min(&spec).get();
+            for size in (least..least + 400).chain((1..40).map(|times| least + times * 997)) {
+                let division = Division::of(&spec, Sectors::new(size)).expect("it is large enough");
+                assert!(division.drive_size >= spec.chunk(), "{chunk}: {size}");
+            }
+            assert!(Division::of(&spec, Sectors::new(least - 1)).is_none());
+        }
+    }
 
     fn spec() -> Spec {
         "raid5:5+1,chunk=64KiB".parse().unwrap()

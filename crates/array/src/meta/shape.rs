@@ -48,6 +48,7 @@ impl Shape {
         };
         bytes[4] = if is_whole { 0 } else { spec.drives() as u8 };
         bytes[5] = spec.journals() as u8;
+        bytes[6] = u8::from(spec.has_checksums());
         put(&mut bytes, 8, &(spec.expansion() as u32).to_le_bytes());
         put(&mut bytes, 12, &(spec.chunk().get() as u32).to_le_bytes());
         put(&mut bytes, 16, &drive_size.get().to_le_bytes());
@@ -81,6 +82,11 @@ impl Shape {
         let spec = Spec::new(family, drives, u32_at(&bytes, 8), chunk, parity)
             .and_then(|spec| spec.with_journals(bytes[5].into()))
             .map_err(NoShape::Spec)?;
+        let spec = match bytes[6] {
+            0 => spec,
+            1 => spec.with_checksums().map_err(NoShape::Spec)?,
+            other => return Err(field("checksums", other.into())),
+        };
         let shape = Self { spec, drive_size: Sectors::new(u64_at(&bytes, 16)) };
         let size = shape.drive_size.get();
         if size > DRIVE_SECTORS_MAX || Layout::new(spec, shape.drive_size).stripes() == 0 {

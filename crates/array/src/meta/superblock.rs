@@ -44,8 +44,11 @@ const INTENTS_FEATURE: u64 = 1 << 4;
 /// that have none.
 const APART_FEATURE: u64 = 1 << 6;
 
+/// The feature of an array whose data lies between tag sectors: who does not know it would take them for data.
+const CHECKSUMS_FEATURE: u64 = 1 << 7;
+
 /// All features without which an array must not be used.
-const KNOWN_FEATURES: u64 = JOURNAL_FEATURE | INTENTS_FEATURE | APART_FEATURE;
+const KNOWN_FEATURES: u64 = JOURNAL_FEATURE | INTENTS_FEATURE | APART_FEATURE | CHECKSUMS_FEATURE;
 
 /// Bytes of a reserved place: its first sector, its sectors, its use, two zeroes.
 const RESERVED_BYTES: usize = 16;
@@ -171,8 +174,8 @@ impl Superblock {
             own: own_of(bytes, &spec)?,
             read_only: u64_at(bytes, at::READ_ONLY),
         };
-        let is_apart_from_none = superblock.spec.journals() > 0 && superblock.logs.is_none();
-        if superblock.features() != features || is_apart_from_none {
+        let needs_journal = superblock.spec.journals() > 0 || superblock.spec.has_checksums();
+        if superblock.features() != features || (needs_journal && superblock.logs.is_none()) {
             return Err(field("features", features));
         }
         superblock.check_own()?;
@@ -187,7 +190,9 @@ impl Superblock {
             Some(Logs::All) => JOURNAL_FEATURE,
             Some(Logs::Parts) => JOURNAL_FEATURE | INTENTS_FEATURE,
         };
-        journal | if self.spec.journals() > 0 { APART_FEATURE } else { 0 }
+        let apart = if self.spec.journals() > 0 { APART_FEATURE } else { 0 };
+        let checksums = if self.spec.has_checksums() { CHECKSUMS_FEATURE } else { 0 };
+        journal | apart | checksums
     }
 
     /// Whether every byte that no field names is zero: where no feature is in use that this program does
@@ -217,12 +222,16 @@ impl Superblock {
         if metadata.next() != Some(METADATA.sectors) || metadata.next().is_some() {
             return Err(field("number of places for metadata", count));
         }
-        if spec.data_drives().contains(own.drive) {
+        let lists = of(Use::List).map(|place| place.extent.sectors.get());
+        let has_data = spec.data_drives().contains(own.drive);
+        let may_have = usize::from(spec.has_checksums() && has_data);
+        if lists.clone().count() > may_have || !lists.clone().all(|list| list >= 2) {
+            return Err(field("number of places for lists of checksums", count));
+        }
+        if has_data {
             let size = own.size.get();
-            let area = own.area(*drive_size).ok_or(field("size of the member", size))?;
-            let chunk = spec.chunk().get();
-            // No chunk lies in two runs.
-            if area.runs().any(|run| !run.sectors.get().is_multiple_of(chunk)) {
+            let area = own.area(spec, *drive_size).ok_or(field("size of the member", size))?;
+            if !area.is_cut_between(spec.chunk()) {
                 return Err(field("drive size", drive_size.get()));
             }
         } else if !own.is_in_order() {

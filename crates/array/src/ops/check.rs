@@ -31,6 +31,7 @@ use crate::action::Action;
 use crate::core::{Core, Enqueue, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
+use crate::log::contents::Stored;
 use crate::names::{OpId, SubId};
 use crate::ops::fetch::{Codeword, Fetch, FetchEnded, Manner, Wish, usable};
 use crate::progress::{Blame, Fault};
@@ -294,11 +295,30 @@ impl CheckOp {
         true
     }
 
+    /// What nothing says a checksum of matches with the others: it has one from now on (F5).
+    fn adopt(&self, core: &mut Core, wrong: SymbolSet) {
+        let word = self.word();
+        let stored: Vec<Stored> = word
+            .trusted
+            .minus(wrong)
+            .iter()
+            .map(|symbol| Stored {
+                cell: core.layout().cell(word.row, symbol),
+                place: word.place(symbol),
+            })
+            .collect();
+        if !stored.is_empty() {
+            core.trust(&stored);
+        }
+    }
+
     fn word(&self) -> &Codeword {
         &self.fetch.codewords[0]
     }
 
     fn match_up(&mut self, core: &mut Core, now: Instant) {
+        let data = core.layout().data_symbols();
+        self.fetch.trust_unproven(|word| word.have.len() < data);
         let sums = matches(core, self.word(), self.word().have);
         if self.ask(core, sums) {
             self.phase = Phase::Matching;
@@ -414,6 +434,7 @@ impl CheckOp {
 
     /// Writes what was not given, and what was given wrong.
     fn repair(&mut self, core: &mut Core, now: Instant, wrong: SymbolSet) {
+        self.adopt(core, wrong);
         self.phase = Phase::Done;
         // A drive may have been lost since it gave its part.
         self.fetch.handle_lost(core);
@@ -427,7 +448,11 @@ impl CheckOp {
         if all.is_empty() || core.has_failed() {
             return;
         }
-        let fault = |symbol| if wrong.contains(symbol) { Fault::Wrong } else { Fault::Unreadable };
+        let wrong_or_corrupt = wrong.or(word.corrupt);
+        let fault = |symbol| match wrong_or_corrupt.contains(symbol) {
+            true => Fault::Wrong,
+            false => Fault::Unreadable,
+        };
         if sources.len() < core.layout().data_symbols() {
             self.checked.is_hopeless = true;
             for symbol in all {

@@ -10,6 +10,8 @@
 //! - F3. A symbol is pending in at most one sub-request, and until that ends.
 //! - F4. What was computed and has not the checksum that is known of it says that what is had does not match: from then on nothing
 //!   is computed in its codeword.
+//! - F5. What a drive gives and nothing says a checksum of, because its tag sector cannot be read or has none, is used only where
+//!   the codeword gives no other way: one bad tag sector costs no data. What has another checksum than it should is never used.
 
 pub(crate) mod computing;
 
@@ -19,6 +21,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
 use self::computing::Proving;
 pub(crate) use crate::core::room::{ArraySector, Wish};
+use crate::core::spread::Spread;
 use crate::core::{Core, Enqueue, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
@@ -55,6 +58,12 @@ pub(crate) struct Codeword {
     pub(crate) computed: SymbolSet,
     /// Computed, and without that checksum (F4).
     pub(crate) wrong: SymbolSet,
+    /// Of those that count as damaged, those that were read and of which nothing says a checksum;
+    pub(crate) unproven: SymbolSet,
+    /// and those that are had in spite of that, because there is no other way (F5);
+    pub(crate) trusted: SymbolSet,
+    /// those that have another checksum than they should.
+    pub(crate) corrupt: SymbolSet,
     places: Places,
 }
 
@@ -86,6 +95,13 @@ impl Places {
 }
 
 impl Codeword {
+    /// What nothing says a checksum of is had (F5).
+    fn trust(&mut self) {
+        self.have = self.have.or(self.unproven);
+        self.damaged = self.damaged.minus(self.unproven);
+        self.trusted = self.trusted.or(std::mem::take(&mut self.unproven));
+    }
+
     /// The place of a symbol that is had.
     pub(crate) fn place(&self, symbol: usize) -> Place {
         assert!(self.have.contains(symbol), "F1: {symbol} of {:?}", self.row);
@@ -126,6 +142,12 @@ pub(crate) struct FetchEnded<'a> {
     pub(crate) extent: Extent,
     /// The buffer that it filled; absent where the drive is lost.
     pub(crate) buf: Option<BufId>,
+    /// Where they lie in it.
+    pub(crate) spread: &'a Spread,
+    /// Those of them that count as damaged because nothing says their checksum (F5).
+    pub(crate) unproven: &'a [u32],
+    /// Those that do because they have another one than they should.
+    pub(crate) corrupt: &'a [u32],
     pub(crate) outcome: &'a Outcome,
 }
 
@@ -216,6 +238,7 @@ impl Fetch {
         let (subject, tried, pending) = Default::default();
         let (have, unknown, retried, damaged) = Default::default();
         let (listed, computed, wrong) = Default::default();
+        let (unproven, trusted, corrupt) = Default::default();
         let places = Places::new(layout.symbols());
         self.codewords.push(Codeword {
             row,
@@ -230,6 +253,9 @@ impl Fetch {
             listed,
             computed,
             wrong,
+            unproven,
+            trusted,
+            corrupt,
             places,
         });
     }
@@ -310,7 +336,7 @@ impl Fetch {
     /// asked for already (F3).
     fn bridge(&mut self, core: &Core, drive: DriveIdx, start: Lba, end: Lba) -> bool {
         let layout = core.layout();
-        if end > start + GAP_MAX || !core.area().are_neighbours(start, end) {
+        if end > start + GAP_MAX || !core.area().may_pass(start, end) {
             return false;
         }
         if start == end {
@@ -338,7 +364,7 @@ impl Fetch {
 
     /// A read of this operation has ended.
     pub(crate) fn handle_done(&mut self, layout: &Layout, ended: FetchEnded<'_>) {
-        let FetchEnded { sub, drive, extent, buf, outcome } = ended;
+        let FetchEnded { sub, drive, extent, buf, spread, unproven, corrupt, outcome } = ended;
         let at = self.subs.iter().position(|pending| pending.id == sub);
         self.subs.swap_remove(at.expect("the read is this operation's"));
         self.filled.extend(buf);
@@ -357,6 +383,13 @@ impl Fetch {
                 Outcome::Done { .. } if !word.usable.contains(symbol) => {}
                 Outcome::Done { damaged, .. } if damaged.contains(offset) => {
                     word.damaged = word.damaged.with(symbol);
+                    if corrupt.contains(&offset) {
+                        word.corrupt = word.corrupt.with(symbol);
+                    }
+                    if let (true, Some(buf)) = (unproven.contains(&offset), buf) {
+                        word.unproven = word.unproven.with(symbol);
+                        word.places.set(symbol, spread.place(buf, offset));
+                    }
                 }
                 Outcome::Done { unknown, .. } if unknown.contains(offset) => {
                     word.unknown = word.unknown.with(symbol);
@@ -365,7 +398,7 @@ impl Fetch {
                     let buf = buf.expect("a drive that read had a buffer to fill");
                     word.have = word.have.with(symbol);
                     word.unknown = word.unknown.without(symbol);
-                    word.places.set(symbol, Place { buf, sector: offset });
+                    word.places.set(symbol, spread.place(buf, offset));
                 }
                 Outcome::Refused | Outcome::Unreachable | Outcome::Gone => {}
             }
@@ -384,6 +417,13 @@ impl Fetch {
             let gone = word.usable.iter().filter(is_gone);
             word.usable = word.usable.minus(gone.collect());
         }
+    }
+
+    /// Uses what nothing says a checksum of in the codewords that have no other way; returns whether there are some (F5).
+    pub(crate) fn trust_unproven(&mut self, is_hopeless: impl Fn(&Codeword) -> bool) -> bool {
+        let all = self.codewords.iter_mut();
+        let words = all.filter(|word| !word.unproven.is_empty() && is_hopeless(word));
+        words.map(Codeword::trust).count() > 0
     }
 
     /// Waits no more for what these drives were asked for.

@@ -247,6 +247,9 @@ impl FillOp {
 
     /// Everything that can be had was read: computes what the drive is to hold.
     fn compute(&mut self, core: &mut Core, now: Instant) {
+        let is_hopeless =
+            |word: &Codeword| owed(core, word).iter().any(|own| !can_compute(core, word, own));
+        self.fetch.trust_unproven(is_hopeless);
         let (mut targets, mut damaged): (Vec<Target>, Vec<Cell>) = Default::default();
         let mut is_in_vain = false;
         for (at, word) in self.fetch.codewords.iter().enumerate() {

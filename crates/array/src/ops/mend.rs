@@ -34,6 +34,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
 use self::beside::{Clue, Own, Stale};
 use crate::action::Action;
+use crate::core::spread::Spread;
 use crate::core::{Core, Enqueue, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
@@ -374,15 +375,13 @@ impl MendOp {
         let wishes: Vec<Wish> = wishes.filter(|wish| !wish.symbols.is_empty()).collect();
         self.fetch.ask(core, now, &wishes, MANNER);
         let Span { drive, part } = self.span;
-        let sectors = part.extent.sectors.get() as u32;
+        let on_drive = core.area().on_drive(part.extent);
+        let sectors = on_drive.sectors.get() as u32;
         let place = Place { buf: core.out.name_buf(), sector: 0 };
         let what = Enqueue {
             purpose: Purpose::Recall(self.op),
             drive,
-            command: Command::Read {
-                extent: core.area().on_drive(part.extent),
-                effort: Effort::Full,
-            },
+            command: Command::Read { extent: on_drive, effort: Effort::Full },
             segments: Segment { place, sectors }.into(),
             origin: core.own_origin(),
             end: End::Tail,
@@ -396,13 +395,14 @@ impl MendOp {
 
     /// Sectors of it that are symbols of a codeword.
     fn own(&self, core: &Core, word: &Codeword) -> Vec<Own> {
-        let first = self.span.part.extent.lba;
+        let (first, area) = (self.span.part.extent.lba, core.area());
+        let spread = Spread::of(area, self.span.part.extent, area.on_drive(self.span.part.extent));
         let own = |symbol| {
             let Cell { lba, .. } = core.layout().cell(word.row, symbol);
             let sector = (lba - first).get() as u32;
             let written = beside::place_at(&self.found, sector);
             let buf = self.before.as_ref().and_then(|before| before.buf);
-            Own { symbol, written, on_drive: buf.map(|buf| Place { buf, sector }) }
+            Own { symbol, written, on_drive: buf.map(|buf| spread.place(buf, sector)) }
         };
         word.subject.iter().map(own).collect()
     }

@@ -331,6 +331,11 @@ impl ReadOp {
             let effort = self.effort;
             self.cost.redispatched += self.ask(core, now, &again, effort, End::Head);
         }
+        let is_hopeless =
+            |word: &Codeword| !word.subject.minus(word.have).is_empty() && word.have.len() < data;
+        if is_at_its_end && self.fetch.trust_unproven(is_hopeless) {
+            return self.advance(core, now);
+        }
         if is_at_its_end {
             if self.fetch.prove(core, unproved) {
                 return false;

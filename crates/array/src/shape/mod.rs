@@ -6,7 +6,7 @@ mod losses;
 pub(crate) mod redundancy;
 mod spec;
 
-pub use area::{Area, DRIVE_SECTORS_MAX};
+pub use area::{Area, DRIVE_SECTORS_MAX, Groups};
 pub use layout::{Cell, Layout, Row};
 pub use losses::Losses;
 pub use spec::{DriveCounts, Family, Parity, Spec, SpecError};

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use levelhead_units::{Bytes, DriveIdx, DriveSet, Sectors, meant};
 
+use super::area::Groups;
+
 /// The most symbols of one codeword over GF(2^8).
 const CODEWORD_MAX: u32 = 256;
 
@@ -54,6 +56,7 @@ pub struct Spec {
     parity: Parity,
     /// Drives with nothing but a ring of the journal.
     journals: u8,
+    checksums: bool,
 }
 
 /// How many drives an array has, and how many of them hold what of one stripe.
@@ -195,7 +198,8 @@ impl Spec {
             return fail(format!("a stripe has at most {most}, {width} chunks have {stripe}"));
         }
         let (drives, data, redundant) = (drives as u8, data as u8, redundant as u8);
-        Ok(Self { family, drives, data, redundant, expansion, chunk, parity, journals: 0 })
+        let (journals, checksums) = (0, false);
+        Ok(Self { family, drives, data, redundant, expansion, chunk, parity, journals, checksums })
     }
 
     /// The same shape with its journal on this number of drives that have nothing else; or the sentence that says what
@@ -218,6 +222,17 @@ impl Spec {
             ));
         }
         Ok(Self { journals: journals as u8, ..self })
+    }
+
+    /// The same shape with a checksum for every sector of its drives; or the sentence that says what is wrong with it.
+    pub fn with_checksums(self) -> Result<Self, SpecError> {
+        if self.redundant == 0 {
+            let name = self.family.name();
+            return fail(format!(
+                "{name} has no redundancy, and so no journal, which checksums need"
+            ));
+        }
+        Ok(Self { checksums: true, ..self })
     }
 
     /// The family.
@@ -249,6 +264,16 @@ impl Spec {
     /// Drives with nothing but a ring of the journal: they come behind the others.
     pub const fn journals(&self) -> usize {
         self.journals as usize
+    }
+
+    /// Whether every sector of its drives has a checksum.
+    pub const fn has_checksums(&self) -> bool {
+        self.checksums
+    }
+
+    /// How its data is cut into groups with tag sectors, if it is.
+    pub fn tag_groups(&self) -> Option<Groups> {
+        self.checksums.then(|| Groups::of_chunk(self.chunk))
     }
 
     /// All its drives.
@@ -358,6 +383,9 @@ impl fmt::Display for Spec {
         if self.journals > 0 {
             write!(f, ",journals={}", self.journals)?;
         }
+        if self.checksums {
+            f.write_str(",checksums")?;
+        }
         Ok(())
     }
 }
@@ -381,8 +409,12 @@ impl FromStr for Spec {
         let mut parts = rest.split(',');
         let drives = drive_counts(family, parts.next().unwrap_or_default())?;
         let (mut expansion, mut chunk, mut parity) = (None, None, family.parity());
-        let mut journals = 0;
+        let (mut journals, mut checksums) = (0, false);
         for part in parts {
+            if part == "checksums" {
+                checksums = true;
+                continue;
+            }
             match part.split_once('=') {
                 Some(("e", value)) => expansion = Some(number(part, value)?),
                 Some(("chunk", value)) => chunk = Some(chunk_size(value)?),
@@ -394,7 +426,7 @@ impl FromStr for Spec {
                 Some(("parity", "rotating")) => parity = Parity::Rotating,
                 Some(_) | None => {
                     return fail(format!(
-                        "'{part}' in '{text}': expected e=NUMBER, chunk=SIZE, parity=fixed|rotating or journals=NUMBER"
+                        "'{part}' in '{text}': expected e=NUMBER, chunk=SIZE, parity=fixed|rotating, journals=NUMBER or checksums"
                     ));
                 }
             }
@@ -403,7 +435,8 @@ impl FromStr for Spec {
         // most arrays on disks use.
         let expansion = expansion.unwrap_or(if family == Family::Eraid { 2 } else { 1 });
         let chunk = chunk.unwrap_or(Sectors::new(16));
-        Self::new(family, drives, expansion, chunk, parity)?.with_journals(journals)
+        let spec = Self::new(family, drives, expansion, chunk, parity)?.with_journals(journals)?;
+        if checksums { spec.with_checksums() } else { Ok(spec) }
     }
 }
 

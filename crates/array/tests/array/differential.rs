@@ -142,7 +142,8 @@ fn assert_copies(run: &Runtime, client: &Client, context: &str) {
         for copy in 0..layout.symbols() {
             let Cell { drive, lba: at } = layout.cell(row, copy);
             if !run.array.lost().contains(drive) {
-                let held = run.drives[drive.as_usize()].bytes(Extent::new(at, Sectors::new(1)));
+                let at = run.array.area().on_drive(Extent::new(at, Sectors::new(1)));
+                let held = run.drives[drive.as_usize()].bytes(at);
                 assert!(held == expected, "{context}: sector {} on drive {drive}", lba.get());
             }
         }
@@ -199,6 +200,27 @@ fn journaled_layouts_equal_memory_with_every_survivable_loss() {
             let context = format!("journal, {spec}, {policy}, lost {{{lost}}}, seed {seed}");
             let settings = journaled(settings(spec, 24, policy, lost));
             check_with(&settings, 2_000, seed, &context);
+        }
+    }
+}
+
+/// The same where sectors have checksums.
+#[test]
+fn layouts_with_checksums_equal_memory_with_every_survivable_loss() {
+    let policies = Policy::all();
+    for text in [
+        "raid5:3+1,chunk=16KiB,checksums",
+        "raid6:3+2,chunk=20KiB,checksums",
+        "eraid:3+2,e=3,chunk=24KiB,checksums",
+        "raid1:2,chunk=16KiB,checksums",
+        "raid10:5,chunk=8KiB,checksums",
+    ] {
+        let spec: Spec = text.parse().unwrap();
+        for (seed, lost) in (1..).zip(survivable(&spec)) {
+            let policy = policies[seed as usize % policies.len()];
+            let context = format!("{spec}, {policy}, lost {{{lost}}}, seed {seed}");
+            let settings = journaled(settings(spec, 24, policy, lost));
+            check_with(&settings, 1_000, seed, &context);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The array against plain memory, over drives whose order of finishing is the test's choice.
 
 mod background;
+mod checksums;
 mod copying;
 mod copying_troubles;
 mod damaged;

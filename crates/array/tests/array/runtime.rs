@@ -7,10 +7,11 @@ use levelhead_array::journal::record::{checksums, examine};
 use levelhead_array::journal::rules::Rules;
 use levelhead_array::membership::Why;
 use levelhead_array::metadata::Inscription;
+use levelhead_array::superblock::Uuid;
 use levelhead_array::{
     Action, Answer, Area, Array, ArrayEvent, Blame, BufId, Content, Cost, Deliver, DriveEvent,
-    Ending, Event, HostOrder, JournalSettings, Left, Policy, Refusal, RequestId, ScrubProgress,
-    ScrubState, Settings, Spec, SubId, Submit, Sums,
+    Ending, Event, GroupSums, HostOrder, JournalSettings, Left, Policy, Refusal, RequestId,
+    ScrubProgress, ScrubState, Settings, Spec, SubId, Submit, Sums, TagSector, lists_in, tags_in,
 };
 use levelhead_block::{
     BlockDevice, Buf, Command, Data, Durability, Effort, Memory, Outcome, Piece, SectorSet,
@@ -75,9 +76,11 @@ pub(crate) struct Coming {
 }
 
 pub(crate) fn settings(spec: Spec, stripes: u64, policy: Policy, lost: DriveSet) -> Settings {
+    let (data, groups) = (spec.chunk() * stripes, spec.tag_groups());
+    let sectors = groups.map_or(data, |groups| groups.with_tags(data));
     Settings {
         spec,
-        area: Area::plain(Extent::new(Lba::ZERO, spec.chunk() * stripes)),
+        area: Area::filling(Extent::new(Lba::ZERO, sectors), groups),
         policy,
         window: 3,
         order: HostOrder::Elevator,
@@ -92,12 +95,32 @@ pub(crate) fn settings(spec: Spec, stripes: u64, policy: Policy, lost: DriveSet)
     }
 }
 
+/// Puts tag sectors onto a drive of an array of this kind, for what lies on it.
+fn tag(settings: &Settings, medium: &mut Memory, drive: usize) {
+    let area = &settings.area;
+    let mut lba = Lba::ZERO;
+    while area.groups().is_some() && lba < Lba::ZERO + area.size() {
+        let place = area.tag_of(lba).expect("it has groups");
+        let mut sums = GroupSums::NONE;
+        for (at, lba) in place.covers.iter().enumerate() {
+            let on_drive = area.on_drive(Extent::new(lba, Sectors::new(1)));
+            sums.set(at, checksums(std::iter::once(medium.bytes(on_drive)))[0]);
+        }
+        let (array, drive) = (Uuid::default(), DriveIdx::from_usize(drive));
+        let tag = TagSector { array, drive, group: place.group, list: 0, sums };
+        let extent = Extent::new(place.lba, Sectors::new(1));
+        medium.bytes_mut(extent).copy_from_slice(&tag.encode());
+        lba = place.covers.end();
+    }
+}
+
 /// The same array with a journal in two pieces behind its data, so small that it is always nearly full.
 pub(crate) fn journaled(settings: Settings) -> Settings {
-    let end = settings.area.size().get();
+    let end = settings.area.runs().last().expect("it has a run").end().get();
     let pieces = vec![extent(end, 24), extent(end + 24, 30)];
     let journal = JournalSettings {
         pieces,
+        lists: None,
         floor: 1,
         left: Left::Drained,
         intents_from: std::num::NonZeroU32::new(2),
@@ -112,7 +135,8 @@ impl Runtime {
     pub(crate) fn new(settings: &Settings, seed: u64) -> Self {
         let journal = settings.journal.iter().flat_map(|journal| &journal.pieces);
         let journal: Sectors = journal.map(|piece| piece.sectors).sum();
-        Self::with_drives_of(settings, seed, settings.area.size() + journal)
+        let data = settings.area.runs().last().expect("it has a run").end() - Lba::ZERO;
+        Self::with_drives_of(settings, seed, data + journal)
     }
 
     /// The same over drives of so many sectors, of which the array's area is a part.
@@ -128,6 +152,8 @@ impl Runtime {
                 drive
             })
             .collect();
+        let mut drives: Vec<Memory> = drives;
+        drives.iter_mut().zip(0..).for_each(|(drive, at)| tag(settings, drive, at));
         Self {
             array: Array::new(settings, streams),
             buffers: Buffers::new(Kernel::best()),
@@ -451,6 +477,14 @@ impl Runtime {
                 Action::Sum { buf } => {
                     let sums = checksums(std::iter::once(self.buffers.bytes(buf)));
                     self.array.handle_summed(self.now, buf, &sums);
+                }
+                Action::Tags { sub, drive, of } => {
+                    let found = tags_in(&of, |buf| self.buffers.bytes(buf));
+                    self.array.handle_tags(self.now, sub, drive, found);
+                }
+                Action::Lists { sub, buf } => {
+                    let found = lists_in(self.buffers.bytes(buf));
+                    self.array.handle_lists(self.now, sub, found);
                 }
                 Action::Look { buf } => {
                     let author = Inscription::author_of(self.buffers.bytes(buf)).ok();

@@ -23,6 +23,7 @@ fn dry_run_checks_everything_and_changes_nothing() {
     let value = levelhead(&[&create[..], &["--json"]].concat()).json();
     let fields = [
         "array",
+        "checksums",
         "drive_data_bytes",
         "drives",
         "dry_run",

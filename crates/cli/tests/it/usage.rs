@@ -52,7 +52,10 @@ fn impossible_arrays_are_refused() {
         ("eraid:6", ["'6' is not an array shape", "as in eraid:5+1"]),
         (
             "eraid:5+1,speed=9",
-            ["'speed=9'", "e=NUMBER, chunk=SIZE, parity=fixed|rotating or journals=NUMBER"],
+            [
+                "'speed=9'",
+                "e=NUMBER, chunk=SIZE, parity=fixed|rotating, journals=NUMBER or checksums",
+            ],
         ),
     ] {
         check_create(&shelf, array, &refs(&drives), &parts);

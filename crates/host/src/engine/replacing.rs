@@ -3,7 +3,7 @@
 use levelhead_array::assembly::Word;
 use levelhead_array::membership::Membership;
 use levelhead_array::superblock::{Own, Superblock, Uuid};
-use levelhead_array::{NewMember, NotReplaced, RebuildWish};
+use levelhead_array::{NewMember, NotReplaced, RebuildWish, Spec};
 use levelhead_units::{DriveIdx, DriveSet, Sectors};
 
 use super::Engine;
@@ -38,6 +38,7 @@ pub(crate) struct Wanted {
     array: Uuid,
     /// What a member of its kind says of itself.
     own: Own,
+    spec: Spec,
     /// Sectors with data.
     drive_size: Sectors,
 }
@@ -45,7 +46,7 @@ pub(crate) struct Wanted {
 impl Wanted {
     /// The least size of a new drive.
     pub(crate) fn size_min(&self) -> Sectors {
-        self.own.size_min(self.drive_size)
+        self.own.size_min(&self.spec, self.drive_size)
     }
 
     /// Whether a superblock is of the same array.
@@ -54,7 +55,7 @@ impl Wanted {
     }
 
     fn own_on(&self, drive: DriveIdx, size: Sectors) -> Option<Own> {
-        self.own.on_another(drive, size, self.drive_size)
+        self.own.on_another(drive, size, &self.spec, self.drive_size)
     }
 }
 
@@ -67,8 +68,9 @@ impl Engine {
         let Some(drive_size) = array.drive_size(drive) else {
             return fail("the array keeps no metadata");
         };
+        let spec = *array.layout().spec();
         let array = array.uuid().expect("it keeps metadata");
-        Ok(Wanted { array, own, drive_size })
+        Ok(Wanted { array, own, spec, drive_size })
     }
 
     /// Whether a new drive may come into this place now, and how.

@@ -87,12 +87,14 @@ pub(crate) fn read_window(opened: &Opened, area: &Area, window: &Window, mut buf
         index += run.sectors.as_usize();
     };
     for start in window.starts() {
-        let next = area.on_drive(Extent::new(start, Sectors::new(window.len)));
-        match &mut run {
-            Some(run) if run.end() == next.lba => run.sectors += next.sectors,
-            Some(_) | None => {
-                if let Some(run) = run.replace(next) {
-                    read(run, &mut buf);
+        for piece in area.pieces(Extent::new(start, Sectors::new(window.len))) {
+            let next = Extent::new(piece.lba, piece.counted.sectors);
+            match &mut run {
+                Some(run) if run.end() == next.lba => run.sectors += next.sectors,
+                Some(_) | None => {
+                    if let Some(run) = run.replace(next) {
+                        read(run, &mut buf);
+                    }
                 }
             }
         }

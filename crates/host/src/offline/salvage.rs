@@ -251,7 +251,10 @@ impl Wreck {
         let metadata = (*words.max_by_key(Word::generation)?.metadata?).clone();
         let own = |&at: &usize| Some(&looked.found[at].good()?.own);
         // Drives for the journal have none.
-        let area = kept.iter().filter_map(own).find_map(|own| own.area(metadata.drive_size))?;
+        let area = kept
+            .iter()
+            .filter_map(own)
+            .find_map(|own| own.area(&metadata.spec, metadata.drive_size))?;
         let mut drives: Vec<Option<OfflineDrive>> = vec![None; metadata.spec.members()];
         for at in kept {
             let own = own(at)?.clone();
@@ -270,7 +273,7 @@ impl Wreck {
         let is_alike = |Word { superblock: of, metadata, .. }: &Word| {
             metadata.is_none() && (of.array, of.spec, of.drive_size) == (array, spec, drive_size)
         };
-        let area = words.iter().find_map(|word| word.superblock.own.area(drive_size));
+        let area = words.iter().find_map(|word| word.superblock.own.area(&spec, drive_size));
         let area = area.filter(|_| words.iter().all(is_alike))?;
         let missing = Member::new(Uuid::default(), Membership::Missing);
         let metadata = Metadata {
@@ -352,7 +355,7 @@ impl Offline {
         let shape = (superblock.array, superblock.spec, superblock.drive_size);
         let Metadata { array, spec, drive_size, .. } = self.metadata;
         let is_alike = shape == (array, spec, drive_size)
-            && superblock.own.area(drive_size).as_ref() == Some(&self.area);
+            && superblock.own.area(&spec, drive_size).as_ref() == Some(&self.area);
         is_alike.then(|| looked.drive(left.found, superblock.own.clone()))
     }
 }

@@ -31,6 +31,7 @@
 //! It leaves out: files, threads, pictures and JSON; those are the caller's.
 
 mod bed;
+mod checksums;
 mod eraid;
 mod files;
 mod fleet;
@@ -149,7 +150,7 @@ pub fn all() -> Vec<Study> {
         sdhdd::studies(),
         iraw::studies(),
     ];
-    let ours = [level::studies(), writes::studies(), vec![rebuild::REBUILD]];
+    let ours = [level::studies(), writes::studies(), vec![rebuild::REBUILD, checksums::CHECKSUMS]];
     [papers.concat(), ours.concat()].concat()
 }
 

@@ -3,7 +3,9 @@
 
 use levelhead_array::journal::record::{checksums, examine};
 use levelhead_array::metadata::Inscription;
-use levelhead_array::{self as array, Action, BufId, Deliver, Ending, SubId, Submit};
+use levelhead_array::{
+    self as array, Action, BufId, Deliver, Ending, SubId, Submit, lists_in, tags_in,
+};
 use levelhead_block::{Command, Outcome, Piece, Silent};
 use levelhead_units::{DriveIdx, DriveSet, Instant};
 
@@ -88,6 +90,16 @@ impl World {
                     let bytes = self.bytes.as_mut().expect("checksums are of bytes");
                     let sums = checksums(bytes.buffers.share(&of).iter().map(Piece::bytes));
                     self.array.handle_digested(now, id, &sums);
+                }
+                Action::Tags { sub, drive, of } => {
+                    let bytes = self.bytes.as_ref().expect("tag sectors have bytes");
+                    let found = tags_in(&of, |buf| bytes.buffers.bytes(buf));
+                    self.array.handle_tags(now, sub, drive, found);
+                }
+                Action::Lists { sub, buf } => {
+                    let bytes = self.bytes.as_ref().expect("lists have bytes");
+                    let found = lists_in(bytes.buffers.bytes(buf));
+                    self.array.handle_lists(now, sub, found);
                 }
                 Action::Look { buf } => {
                     let bytes = self.bytes.as_ref().expect("metadata has bytes");

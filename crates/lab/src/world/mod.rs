@@ -98,7 +98,8 @@ impl World {
         }
         let smallest = drives.iter().map(|bay| bay.drive.size()).min();
         let smallest = smallest.expect("an array has drives");
-        let whole = || Area::plain(Extent::new(Lba::ZERO, smallest));
+        let groups = settings.spec.tag_groups();
+        let whole = || Area::filling(Extent::new(Lba::ZERO, smallest), groups);
         let area = settings.area.clone().unwrap_or_else(whole);
         let end = area.runs().last().expect("an area has a run").end();
         assert!(end <= Lba::ZERO + smallest, "{area:?} is not on drives of {smallest:?}");

@@ -25,6 +25,7 @@ fn world() -> World {
     let places = division.reserved(profile.size()).into_iter();
     let journal = JournalSettings {
         pieces: places.filter(|place| place.purpose == Use::Journal).map(|p| p.extent).collect(),
+        lists: None,
         floor: 1,
         left: Left::Drained,
         intents_from: JournalSettings::INTENTS_FROM,

@@ -60,6 +60,7 @@ impl Bed {
         let (ring, area) = (extent(0, 400), extent(400, DRIVE_SIZE - 400));
         let journal = plan.has_journal.then(|| JournalSettings {
             pieces: vec![ring],
+            lists: None,
             floor: 1,
             left: Left::Drained,
             intents_from: JournalSettings::INTENTS_FROM,

@@ -45,6 +45,8 @@ pub struct Aim {
     pub is_whole: bool,
     /// Whether only mirrors are drawn.
     pub is_mirror: bool,
+    /// Whether sectors have checksums.
+    pub has_checksums: bool,
     /// Of how many sectors of data one is on the list of damaged sectors from the beginning, where that is kept.
     pub listed: u64,
     /// How often mishaps come.
@@ -223,6 +225,7 @@ impl Aim {
         more_space: 24,
         is_whole: false,
         is_mirror: false,
+        has_checksums: false,
         listed: 0,
         odds: Odds::DEFAULT,
         faults: Faults::NONE,
@@ -586,6 +589,18 @@ impl Aim {
         ..Self::LATE_WRITES
     };
 
+    /// Arrays with checksums, of whole writes and others, whose disks are lost and come back.
+    pub const CHECKSUMS: Self = Self { has_checksums: true, ..Self::LONG };
+
+    /// The same where most writes are announced,
+    pub const CHECKSUMS_ANNOUNCED: Self = Self { has_checksums: true, ..Self::ANNOUNCED };
+
+    /// where disks are filled,
+    pub const CHECKSUMS_FILLS: Self = Self { has_checksums: true, ..Self::FILLS };
+
+    /// and where sectors cannot be read.
+    pub const CHECKSUMS_DAMAGED: Self = Self { has_checksums: true, ..Self::DAMAGED };
+
     /// Aims at faults that the array does not survive yet, and their names: tests assert that these are found.
     pub const KNOWN: [(&'static str, Self); 6] = [
         ("late-writes", Self::LATE_WRITES),
@@ -597,7 +612,7 @@ impl Aim {
     ];
 
     /// Each aim that the array must survive, and its name.
-    pub const ALL: [(&'static str, Self); 36] = [
+    pub const ALL: [(&'static str, Self); 40] = [
         ("short", Self::DEFAULT),
         ("long", Self::LONG),
         ("focused", Self::FOCUSED),
@@ -634,5 +649,9 @@ impl Aim {
         ("failed", Self::FAILED),
         ("recoveries", Self::RECOVERIES),
         ("recoveries-lies", Self::RECOVERIES_LIES),
+        ("checksums", Self::CHECKSUMS),
+        ("checksums-announced", Self::CHECKSUMS_ANNOUNCED),
+        ("checksums-fills", Self::CHECKSUMS_FILLS),
+        ("checksums-damaged", Self::CHECKSUMS_DAMAGED),
     ];
 }

@@ -261,7 +261,7 @@ pub(crate) fn journal_of(disk: &Disk) -> Option<Vec<Extent>> {
 /// Where the data of a member lies.
 pub(crate) fn places_of(disk: &Disk) -> Option<Vec<Extent>> {
     let superblock = superblock_of(disk)?;
-    let area = superblock.own.area(superblock.drive_size)?;
+    let area = superblock.own.area(&superblock.spec, superblock.drive_size)?;
     Some(area.runs().collect())
 }
 

@@ -18,7 +18,7 @@ use levelhead_array::superblock::{Own, Superblock, Uuid};
 use levelhead_array::{
     Action, Answer, Array, ArrayEvent, Budget, BufId, Cell, Content, Deliver, Ending, Event, Flaw,
     HostOrder, JournalSettings, NewMember, Patience, Policy, Recorded, RequestId, Settings, Sums,
-    VerifySettings,
+    VerifySettings, lists_in, tags_in,
 };
 use levelhead_block::{
     Buf, Command, Data, Durability, Effort, Outcome, Piece, SectorSet, ZeroTail,
@@ -603,6 +603,14 @@ impl Machine {
                 Action::Digest { id, of } => {
                     let sums = checksums(self.buffers.share(&of).iter().map(Piece::bytes));
                     self.array.handle_digested(self.now, id, &sums);
+                }
+                Action::Tags { sub, drive, of } => {
+                    let found = tags_in(&of, |buf| self.buffers.bytes(buf));
+                    self.array.handle_tags(self.now, sub, drive, found);
+                }
+                Action::Lists { sub, buf } => {
+                    let found = lists_in(self.buffers.bytes(buf));
+                    self.array.handle_lists(self.now, sub, found);
                 }
                 Action::Look { buf } => {
                     let author = Inscription::author_of(self.buffers.bytes(buf)).ok();

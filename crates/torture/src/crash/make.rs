@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use levelhead_array::damaged::DamagedList;
+use levelhead_array::journal::record::checksums;
 use levelhead_array::membership::{Generation, Member, MemberId, Membership};
 use levelhead_array::metadata::{Forced, Inscription, Kept, Logs, Metadata, State};
 use levelhead_array::reserve::{HEAD, Reserved, Use};
 use levelhead_array::superblock::{Own, Superblock, Uuid};
-use levelhead_array::{Layout, Row, Spec};
+use levelhead_array::{Area, GroupSums, Layout, Row, Spec, TagSector};
 use levelhead_stats::Rng;
 use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
 
@@ -32,6 +33,9 @@ pub struct Make {
     pub listed: u64,
 }
 
+/// The two slots of a drive's list of checksums.
+const LIST: Sectors = Sectors::new(4);
+
 /// A new array.
 pub(crate) struct Made {
     pub(crate) disks: Vec<Disk>,
@@ -48,6 +52,10 @@ impl Make {
     /// Disks with a new array on them, and noise where redundancy is not valid and in sectors on the list.
     pub(crate) fn disks(&self, rng: &mut Rng) -> Made {
         let (data, piece) = (self.spec.chunk() * self.stripes, Sectors::new(self.piece));
+        let groups = self.spec.tag_groups();
+        let with_tags = |data| groups.map_or(data, |groups| groups.with_tags(data));
+        let unit = groups.map_or(self.spec.chunk(), |groups| groups.unit(self.spec.chunk()));
+        let first = unit * (data.get() / unit.get() / 2);
         let one = Sectors::new(1);
         let place = |at: Sectors, sectors: Sectors, purpose| Reserved {
             extent: Extent::new(Lba::ZERO + at, sectors),
@@ -58,18 +66,24 @@ impl Make {
             let piece = if has_ring { piece } else { Sectors::ZERO };
             let has_data = self.spec.data_drives().contains(drive);
             let (data, half) = match has_data {
-                true => (data, self.spec.chunk() * (self.stripes / 2)),
+                true => (with_tags(data), with_tags(first)),
                 false => (Sectors::ZERO, Sectors::ZERO),
             };
-            let size = HEAD + data + piece * 2 + one;
+            let has_list = has_data && groups.is_some();
+            let list = if has_list { LIST } else { Sectors::ZERO };
+            let first = HEAD + list;
+            let size = first + data + piece * 2 + one;
             let mut reserved = vec![
                 place(Sectors::ZERO, one, Use::Superblock),
                 place(one, HEAD - one * 2, Use::Metadata),
                 place(HEAD - one, one, Use::Superblock),
             ];
+            if has_list {
+                reserved.push(place(HEAD, list, Use::List));
+            }
             if has_ring {
-                reserved.push(place(HEAD, piece, Use::Journal));
-                reserved.push(place(HEAD + piece + half, piece, Use::Journal));
+                reserved.push(place(first, piece, Use::Journal));
+                reserved.push(place(first + piece + half, piece, Use::Journal));
             }
             reserved.push(place(size - one, one, Use::Superblock));
             Own { drive, size, reserved }
@@ -115,7 +129,9 @@ impl Make {
             disk
         };
         let mut disks: Vec<Disk> = (0..self.spec.members()).map(disk).collect();
-        let area = own_of(DriveIdx::new(0)).area(data).expect("the places leave room for the data");
+        let area = own_of(DriveIdx::new(0))
+            .area(&self.spec, data)
+            .expect("the places leave room for the data");
         for stripe in synced..layout.stripes() {
             for row in 0..layout.rows() {
                 for symbol in layout.data_symbols()..layout.symbols() {
@@ -151,6 +167,9 @@ impl Make {
                 }
             }
         }
+        for (drive, disk) in disks.iter_mut().enumerate().take(self.spec.drives()) {
+            tag(&area, metadata.array, drive, disk);
+        }
         let metadata = Arc::new(metadata);
         for (at, disk) in disks.iter_mut().enumerate() {
             let [slot, _] = own_of(DriveIdx::from_usize(at)).slots();
@@ -161,5 +180,22 @@ impl Make {
         // Also those that lie have this on their media.
         disks.iter_mut().for_each(Disk::settle);
         Made { disks, listed }
+    }
+}
+
+/// Puts tag sectors onto a disk, where an array has them, for what lies there.
+fn tag(area: &Area, array: Uuid, drive: usize, disk: &mut Disk) {
+    let (one, mut lba) = (Sectors::new(1), Lba::ZERO);
+    while area.groups().is_some() && lba < Lba::ZERO + area.size() {
+        let place = area.tag_of(lba).expect("it has groups");
+        let mut sums = GroupSums::NONE;
+        for (at, lba) in place.covers.iter().enumerate() {
+            let bytes = disk.read(area.on_drive(Extent::new(lba, one)));
+            sums.set(at, checksums(std::iter::once(&*bytes))[0]);
+        }
+        let drive = DriveIdx::from_usize(drive);
+        let tag = TagSector { array, drive, group: place.group, list: 0, sums };
+        disk.write(Extent::new(place.lba, one), &tag.encode());
+        lba = place.covers.end();
     }
 }

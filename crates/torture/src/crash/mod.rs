@@ -141,6 +141,10 @@ pub fn run(seed: u64, aim: Aim, tally: &mut Tally) -> Result<(), Broken> {
     let spec: Spec = text.parse().expect("the layouts are good");
     let journals = if aim.is_apart { spec.redundant() as u32 + 1 } else { 0 };
     let spec = spec.with_journals(journals).expect("it is one more than are redundant");
+    let spec = match aim.has_checksums {
+        true => spec.with_checksums().expect("all of them are redundant"),
+        false => spec,
+    };
     // Two marks, and room for the records of two codewords.
     let codewords = 2 * spec.width() as u64 * (1 + spec.expansion() as u64);
     let least = if aim.is_apart { 2 + codewords } else { 10 };

@@ -276,6 +276,7 @@ impl Script {
         let Places { pieces, area } = places(&self.spec, self.profile.size());
         let journal = JournalSettings {
             pieces,
+            lists: None,
             floor: 1,
             left: Left::Drained,
             intents_from: self.intents_from,
@@ -341,7 +342,8 @@ fn places(spec: &Spec, size: Sectors) -> Places {
     let pieces: Vec<Extent> =
         (0..PIECES).map(|no| Extent::new(Lba::new(at(no)), Sectors::new(piece))).collect();
     let data = Sectors::new(share * PIECES);
-    let area = Area::around(&pieces, data, Lba::ZERO + size).expect("the drives are large enough");
+    let area =
+        Area::around(&pieces, data, Lba::ZERO + size, None).expect("the drives are large enough");
     Places { pieces, area }
 }
 

@@ -78,6 +78,9 @@ impl Array {
         self.may_return(drive)?;
         assert_eq!(self.store.is_some(), new.is_some(), "what is recorded of drive {drive}");
         self.take_place(drive, new, Holds::AllButWhatIsLacking);
+        if let Some(journal) = &mut self.journal {
+            journal.read_list_of(&mut self.core, now, drive);
+        }
         self.move_on(now);
         Ok(())
     }
@@ -134,6 +137,12 @@ impl Array {
             _ => {
                 let uuid = self.core.meta.id(drive).uuid;
                 self.core.meta.seat(drive, uuid, holds);
+            }
+        }
+        if let Some(tags) = &mut self.core.tags {
+            match holds {
+                Holds::Nothing => tags.forget(drive),
+                Holds::AllButWhatIsLacking => tags.relist(drive),
             }
         }
         if let Some(journal) = &mut self.journal {

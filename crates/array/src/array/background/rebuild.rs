@@ -51,6 +51,7 @@ use crate::ops::fill::{Haste, Span};
 use crate::ops::locks::Access;
 use crate::progress::{RebuildProgress, Resync};
 use crate::store::Store;
+use crate::tags::state::Tags;
 use crate::timers::first_of;
 
 /// Steps under way while no clients are about, at most. Every drive is to have several commands inside: a drive that
@@ -133,6 +134,8 @@ struct Marking {
     flush: Option<SubId>,
     /// The last transaction of that time.
     committed: u64,
+    /// What was written there by then is not safe before its tag sector says it (TG2).
+    order: u64,
 }
 
 impl Rebuild {
@@ -281,6 +284,9 @@ impl Array {
     }
 
     fn wants_step(&self) -> bool {
+        if self.core.tags.as_ref().is_some_and(Tags::are_full) {
+            return false;
+        }
         let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
         let is_ending = self.end.stop != Stop::No || self.end.give_up_at.is_some();
         let rebuild = &self.own.rebuild;
@@ -521,12 +527,14 @@ impl Array {
 
     /// Moves the mark if what is below is safe (RB2).
     fn note_marked(&mut self, now: Instant, drive: DriveIdx, marking: Marking) -> Moved {
-        let Marking { to, flush, committed } = marking;
+        let Marking { to, flush, committed, order } = marking;
         let core = &mut self.core;
         let is_over = |known: &mut Journal| known.says_over(core, now, committed + 1);
         let is_over = self.journal.as_mut().is_none_or(is_over) || !self.keeps(Rule::FillOver);
         let is_last = to == self.core.layout().stripes();
-        if flush.is_some() || !is_over || !self.core.meta.is_settled() {
+        let tags = self.core.tags.as_mut();
+        let is_tagged = tags.is_none_or(|tags| tags.says_before(drive, order));
+        if flush.is_some() || !is_over || !is_tagged || !self.core.meta.is_settled() {
             return Moved::No;
         }
         if is_last && !self.core.holdings.is_nearly_present(drive) {
@@ -577,7 +585,8 @@ impl Array {
         if self.end.stop == Stop::No && (front == stripes || is_late || is_much) {
             let flush = self.keeps(Rule::FillFlush).then(|| flush(&mut self.core, now, drive));
             let committed = self.journal.as_ref().map_or(0, |journal| journal.next() - 1);
-            self.own.rebuild.mark.moving = Some(Marking { to: front, flush, committed });
+            let order = self.core.tag_orders().get(drive.as_usize()).copied().unwrap_or(0);
+            self.own.rebuild.mark.moving = Some(Marking { to: front, flush, committed, order });
         }
     }
 

@@ -7,6 +7,7 @@ use crate::array::{Array, Moved, Start};
 use crate::journal::Journal;
 use crate::ops::write::{Cause, Part, Progress};
 use crate::progress::Resync;
+use crate::tags::state::Tags;
 
 impl Array {
     /// Starts the next step of making redundancy valid, whatever the budget says, unless one is under way, all
@@ -36,7 +37,11 @@ impl Array {
 
     /// An array that is to end soon begins nothing.
     pub(crate) fn wants_resync(&self) -> bool {
-        self.has_resync_step() && self.end.stop == Stop::No && self.end.give_up_at.is_none()
+        let are_tags_full = self.core.tags.as_ref().is_some_and(Tags::are_full);
+        !are_tags_full
+            && self.has_resync_step()
+            && self.end.stop == Stop::No
+            && self.end.give_up_at.is_none()
     }
 
     fn has_resync_step(&self) -> bool {

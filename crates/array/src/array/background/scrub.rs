@@ -18,12 +18,12 @@
 use std::collections::BTreeSet;
 
 use levelhead_block::{Command, Effort, Outcome};
-use levelhead_units::{DriveIdx, DriveSet, Instant, Lba, Nanos, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 use crate::array::background::runs::Runs;
 use crate::array::parts::Stop;
 use crate::array::{Array, Moved, Op, Start};
-use crate::core::Sub;
+use crate::core::{Purpose, Sub};
 use crate::drives::read_errors::ReadErrors;
 use crate::event::ArrayEvent;
 use crate::journal::Journal;
@@ -389,6 +389,36 @@ impl Array {
         let is_scan = self.own.scrub.scan == Some(op);
         let rows = if is_scan { Vec::new() } else { cells.iter().map(row).collect() };
         Some(Unread { drive: sub.drive, rows })
+    }
+
+    /// What a drive gave an operation had not its checksum (TG1): it is repaired, and held against the drive, whatever effort was
+    /// asked for.
+    pub(crate) fn note_corrupt(&mut self, now: Instant, state: &Sub, wrong: &[u32]) {
+        let (Purpose::Op(op), Some(extent)) = (state.purpose, state.command.extent()) else {
+            return;
+        };
+        self.core.counters.corrupt_sectors += state.corrupt.len() as u64;
+        if wrong.is_empty() || self.own.scrub.mend == Some(op) {
+            return; // What is being repaired is known.
+        }
+        let mut corrupt = state.corrupt.clone();
+        corrupt.sort_unstable();
+        for run in corrupt.chunk_by(|one, next| one + 1 == *next) {
+            let lba = extent.lba + Sectors::new(run[0].into());
+            let extent = Extent::new(lba, Sectors::new(run.len() as u64));
+            self.tell(ArrayEvent::Corrupt { drive: state.drive, extent });
+        }
+        // With all retries it counts as damaged, and so it is looked after.
+        let is_full = matches!(state.command, Command::Read { effort, .. } if effort.is_full());
+        if is_full || !self.own.pacer.is_automatic() || self.own.scrub.scan == Some(op) {
+            return;
+        }
+        let row = |&at: &u32| {
+            let lba = extent.lba + Sectors::new(at.into());
+            self.core.layout().symbol(Cell { drive: state.drive, lba }).0
+        };
+        let rows = wrong.iter().map(row).collect();
+        self.note_unread(now, Unread { drive: state.drive, rows });
     }
 
     /// What a drive did not give is mended, and held against it.

@@ -26,6 +26,7 @@ impl Bench {
         let size = spec.chunk() * chunks;
         let journal = JournalSettings {
             pieces: vec![Extent::new(Lba::ZERO + size, Sectors::new(100))],
+            lists: None,
             floor: 1,
             left: Left::Drained,
             intents_from: None,

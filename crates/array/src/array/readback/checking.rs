@@ -9,7 +9,8 @@ use super::findings::{Flawed, Flaws};
 use crate::action::Action;
 use crate::array::parts::Stop;
 use crate::array::{Array, Moved};
-use crate::core::{Core, Enqueue, Purpose, Sub};
+use crate::core::spread::Spread;
+use crate::core::{Core, Enqueue, Purpose, Sub, WRITTEN};
 use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::journal::Journal;
@@ -17,6 +18,7 @@ use crate::log::rules::Rule;
 use crate::names::{OpId, SubId};
 use crate::settings::verify::{Promise, Reach, VerifyMode};
 use crate::shape::Cell;
+use crate::tags::sector::TagSector;
 use crate::timers::first_of;
 use crate::verify::records::{Keeps, Part};
 use crate::verify::runs::Stage;
@@ -37,6 +39,8 @@ pub(crate) struct Checks {
     comparing: BTreeMap<u64, Comparing>,
     /// Reads of operations that wait for the checksums of what they have brought (VF3).
     pub(super) held: BTreeMap<u64, HeldRead>,
+    /// Reads that have ended, and wait for a tag sector that another one brings.
+    behind: Vec<HeldRead>,
     /// The drive after the one that was read last.
     turn: usize,
     /// Whether the last step of the array's own work was a read of written sectors, so that the next one is a scan's.
@@ -85,6 +89,7 @@ impl Checks {
             reads: (0..drives).map(|_| None).collect(),
             comparing: BTreeMap::new(),
             held: BTreeMap::new(),
+            behind: Vec::new(),
             turn: 0,
             is_scans_turn: false,
             flaws: Flaws::new(drives),
@@ -175,7 +180,9 @@ impl Array {
         if id & RECORD != 0 {
             return self.core.verify.records.set_sums(id & !RECORD, sums);
         }
-        if let Some(held) = self.readback.checks.held.remove(&id) {
+        if id & WRITTEN != 0 {
+            self.core.handle_written_sums(id, sums);
+        } else if let Some(held) = self.readback.checks.held.remove(&id) {
             self.go_on_with(now, held, sums);
         } else if let Some(comparing) = self.readback.checks.comparing.get_mut(&id) {
             let (drive, extent) = (comparing.drive, comparing.extent);
@@ -189,34 +196,119 @@ impl Array {
         self.move_on(now);
     }
 
+    /// What the tag sectors say that a command has read, each with its group; nothing of one that is none.
+    pub fn handle_tags(
+        &mut self,
+        now: Instant,
+        sub: SubId,
+        drive: DriveIdx,
+        found: Vec<(u64, Option<TagSector>)>,
+    ) {
+        for (group, found) in found {
+            let found = found.filter(|found| self.core.is_own(drive, group, found));
+            let tags = self.core.tags.as_mut().expect("only an array with checksums reads any");
+            match tags.read_of(drive, sub) {
+                Some(_) => {
+                    let said = found.map(|found| (found.sums, found.list));
+                    tags.end_tag_read(drive, sub, said);
+                }
+                None => {
+                    let found = found.into_iter();
+                    found.for_each(|found| tags.note_tag(drive, group, found.sums, found.list));
+                }
+            }
+        }
+        self.move_on(now);
+    }
+
     /// The sectors of a read that has ended if some of them have to be compared with checksums before they are used (VF3).
     pub(crate) fn to_be_summed(&self, state: &Sub, outcome: &Outcome) -> Option<Extent> {
         let records = &self.core.verify.records;
         let is_free = records.is_empty() || !self.core.verify.keeps(Rule::FromRecord);
+        let is_free = is_free && self.core.tags.is_none();
         if is_free || state.is_orphan() || !self.core.out.carries_content() {
             return None;
         }
         let is_read = matches!((state.purpose, outcome), (Purpose::Op(_), Outcome::Done { .. }));
         let Command::Read { extent, .. } = state.command else { return None };
-        (is_read && records.has_sums(state.drive, extent)).then_some(extent)
+        let has_sums = records.has_sums(state.drive, extent) || self.core.tags.is_some();
+        (is_read && has_sums).then_some(extent)
     }
 
-    /// Has them computed; the read goes on then.
-    pub(crate) fn hold_back(&mut self, extent: Extent, read: HeldRead) {
-        let id = self.work.name();
-        let buf = read.state.read_buf().expect("a read fills one");
-        let sectors = extent.sectors.get() as u32;
-        let of = vec![Segment { place: Place { buf, sector: 0 }, sectors }];
-        self.core.out.push(Action::Digest { id, of });
+    /// A read or another command has ended: its operation goes on, once what was read is compared with its checksums. It need not
+    /// look for another way until then.
+    pub(crate) fn go_on_or_wait(&mut self, now: Instant, read: HeldRead) {
+        if self.core.waits_for_tags(&read.state, &read.outcome) {
+            self.note_held(&read);
+            return self.readback.checks.behind.push(read);
+        }
+        if let Some(extent) = self.to_be_summed(&read.state, &read.outcome) {
+            self.note_held(&read);
+            return self.hold_back(extent, read);
+        }
+        self.core.verify.held.remove(&read.sub);
+        self.core.end_tagged_read(read.sub, &read.state);
+        self.route(now, read.sub, &read.state, &read.outcome);
+    }
+
+    /// Reads that waited for a tag sector go on if none is under way any more; returns whether there were some.
+    pub(crate) fn go_on_behind(&mut self, now: Instant) -> Moved {
+        if self.readback.checks.behind.is_empty() {
+            return Moved::No;
+        }
+        let waits = |core: &Core, read: &HeldRead| core.waits_for_tags(&read.state, &read.outcome);
+        let core = &self.core;
+        let is_ready = |read: &mut HeldRead| !waits(core, read);
+        let ready: Vec<HeldRead> = self.readback.checks.behind.extract_if(.., is_ready).collect();
+        let moved = if ready.is_empty() { Moved::No } else { Moved::Yes };
+        for read in ready {
+            let is_wanted = !matches!(read.state.purpose, Purpose::Op(_))
+                || self.core.verify.held.contains(&read.sub);
+            match is_wanted {
+                true => self.go_on_or_wait(now, read),
+                false => self.let_go_of(&read),
+            }
+        }
+        moved
+    }
+
+    /// A drive is lost: nothing waits for its tag sectors. Returns the reads that operations wait for.
+    pub(crate) fn take_behind(&mut self, drive: DriveIdx) -> Vec<(SubId, Sub)> {
+        let is_meant = |read: &mut HeldRead| read.state.drive == drive;
+        let all: Vec<HeldRead> = self.readback.checks.behind.extract_if(.., is_meant).collect();
+        let mut wanted = Vec::new();
+        for read in all {
+            if self.core.verify.held.remove(&read.sub) {
+                wanted.push((read.sub, read.state.clone()));
+            }
+            self.let_go_of(&read);
+        }
+        wanted
+    }
+
+    fn let_go_of(&mut self, read: &HeldRead) {
+        self.core.end_tagged_read(read.sub, &read.state);
+        read.state.read_buf().into_iter().for_each(|buf| self.core.out.release(buf));
+    }
+
+    fn note_held(&mut self, read: &HeldRead) {
         if matches!(read.state.purpose, Purpose::Op(op) if self.work.ops.contains(op)) {
             self.core.verify.held.insert(read.sub);
         }
+    }
+
+    /// Has them computed; the read goes on then.
+    fn hold_back(&mut self, extent: Extent, read: HeldRead) {
+        let id = self.work.name();
+        let buf = read.state.read_buf().expect("a read fills one");
+        let of = read.state.spread.segments(buf, extent.sectors.get() as u32);
+        self.core.out.push(Action::Digest { id, of });
         self.readback.checks.held.insert(id, read);
     }
 
     /// What differs counts as damaged, and is looked at soon.
     fn go_on_with(&mut self, now: Instant, held: HeldRead, sums: &[u32]) {
-        let HeldRead { sub, state, outcome } = held;
+        let HeldRead { sub, mut state, outcome } = held;
         let Outcome::Done { unknown, damaged } = &outcome else {
             unreachable!("VF3: the read has brought something")
         };
@@ -224,18 +316,28 @@ impl Array {
         let drive = state.drive;
         let is_given = |at: &u32| !unknown.contains(*at) && !damaged.contains(*at);
         let differing = self.core.verify.differing(drive, extent, sums);
-        let wrong: Vec<u32> = differing.into_iter().filter(is_given).collect();
+        let mut wrong: Vec<u32> = differing.into_iter().filter(is_given).collect();
         for &at in &wrong {
             let lba = extent.lba + Sectors::new(at.into());
             self.core.verify.records.hurry(Cell { drive, lba });
         }
+        let untagged = self.core.untagged(sub, &state, sums);
+        self.core.end_tagged_read(sub, &state);
+        state.corrupt = untagged.wrong.into_iter().filter(is_given).collect();
+        state.unproven = untagged.unproven.into_iter().filter(is_given).collect();
+        let mut corrupt = state.corrupt.clone();
+        corrupt.extend(&state.unproven);
+        wrong.extend(&corrupt);
         if !self.core.verify.held.remove(&sub) {
             // Its operation has ended, or goes on without it.
             return state.read_buf().into_iter().for_each(|buf| self.core.out.release(buf));
         }
+        let stopped = untagged.unknown.into_iter().filter(is_given);
+        let unknown = unknown.iter().chain(stopped).collect();
         let damaged = damaged.iter().chain(wrong).collect();
-        let outcome = Outcome::Done { unknown: unknown.clone(), damaged };
+        let outcome = Outcome::Done { unknown, damaged };
         self.route(now, sub, &state, &outcome);
+        self.note_corrupt(now, &state, &corrupt);
     }
 
     /// Whether writes may be read back now.
@@ -366,7 +468,7 @@ impl Array {
         let core = &mut self.core;
         let from = core.area().count_at(core.arm(drive));
         let area = core.place.area();
-        let joins = |lba| area.are_neighbours(lba, lba);
+        let joins = |lba| area.may_pass(lba, lba);
         let parts = core.verify.records.next(drive, from, READ_MAX, joins);
         let (first, last) = (parts.first(), parts.last());
         let (Some(first), Some(last)) = (first, last) else {
@@ -403,7 +505,7 @@ impl Array {
         drive: DriveIdx,
         brought: Brought<'_>,
     ) {
-        let Brought { buf, outcome } = brought;
+        let Brought { buf, spread, outcome } = brought;
         let read = self.take_read(now, drive, sub);
         let (Some(read), Some(buf)) = (read, buf) else {
             return buf.into_iter().for_each(|buf| self.core.out.release(buf));
@@ -431,7 +533,7 @@ impl Array {
             for (lba, sector) in part.extent.iter().zip(part.offset..) {
                 if !unreadable.contains(&lba) {
                     let at = (lba - extent.lba).get() as u32;
-                    let read = Place { buf, sector: at };
+                    let read = spread.place(buf, at);
                     sums.push(vec![(1, Place { buf: kept, sector }), (1, read)]);
                     compared.push(lba);
                 }
@@ -446,8 +548,7 @@ impl Array {
         }
         if carries_content && has_sums {
             answers += 1;
-            let sectors = extent.sectors.get() as u32;
-            let of = vec![Segment { place: Place { buf, sector: 0 }, sectors }];
+            let of = spread.segments(buf, extent.sectors.get() as u32);
             self.core.out.push(Action::Digest { id, of });
         }
         let wrong = BTreeSet::new();
@@ -556,6 +657,7 @@ fn comes_round(written: Instant, from: Instant, revolution: Nanos) -> Instant {
 #[derive(Clone, Copy)]
 pub(crate) struct Brought<'a> {
     pub(crate) buf: Option<BufId>,
+    pub(crate) spread: &'a Spread,
     pub(crate) outcome: &'a Outcome,
 }
 

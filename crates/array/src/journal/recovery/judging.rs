@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use levelhead_block::{BufId, Place};
 use levelhead_erasure::SymbolSet;
-use levelhead_units::{Instant, Sectors};
+use levelhead_units::{Extent, Instant, Sectors};
 
 use super::decision::Decision;
 use super::scan::Scan;
@@ -28,6 +28,7 @@ use super::transfers::{BATCH, Filled};
 use super::{At, Recovery, Space, Step};
 use crate::action::Action;
 use crate::core::Core;
+use crate::core::spread::Spread;
 use crate::journal::verdict::{OnRing, fits};
 use crate::log::contents::Stored;
 use crate::log::record::FoundRecord;
@@ -43,7 +44,7 @@ pub(super) struct Announced {
     /// The checksums of what is in place.
     in_place: BTreeMap<Cell, u32>,
     /// Buffers of which checksums are being computed, and what they hold.
-    summed: BTreeMap<BufId, At>,
+    summed: BTreeMap<BufId, (At, Spread)>,
 }
 
 /// What becomes of a codeword.
@@ -125,7 +126,9 @@ impl Recovery {
     /// Has the checksums computed of what was read.
     pub(super) fn sum(&mut self, core: &mut Core) {
         for Filled { buf, at } in self.transfers.take_filled() {
-            self.announced.summed.insert(buf, at);
+            let extent = Extent::new(at.lba, at.sectors);
+            let spread = Spread::of(core.area(), extent, core.area().on_drive(extent));
+            self.announced.summed.insert(buf, (at, spread));
             core.out.push(Action::Sum { buf });
         }
         self.step = Step::Judging;
@@ -133,8 +136,9 @@ impl Recovery {
 
     /// The checksums of the sectors of a buffer.
     pub(crate) fn handle_summed(&mut self, buf: BufId, sums: &[u32]) {
-        let at = self.announced.summed.remove(&buf).expect("X: it was to be summed");
-        for (one, &sum) in at.each().zip(sums) {
+        let (at, spread) = self.announced.summed.remove(&buf).expect("X: it was to be summed");
+        for (one, offset) in at.each().zip(0..) {
+            let sum = sums[spread.place(buf, offset).sector as usize];
             if self.transfers.place_of(one).is_some() {
                 self.announced.in_place.insert(Cell { drive: one.drive, lba: one.lba }, sum);
             }
@@ -147,6 +151,12 @@ impl Recovery {
         let mut placed: Vec<Stored> = Vec::new();
         for (row, intents) in &batch {
             let (judgement, changes) = self.judge_row(core, *row, intents);
+            for symbol in 0..core.layout().symbols() {
+                let cell = core.layout().cell(*row, symbol);
+                // What is written over that will have another one.
+                let sum = self.announced.in_place.get(&cell).copied();
+                sum.into_iter().for_each(|sum| core.note_found(cell, sum));
+            }
             match &judgement {
                 Judgement::Whole(_) => {
                     let cells =

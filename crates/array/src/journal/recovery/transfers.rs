@@ -135,8 +135,7 @@ impl Transfers {
         for &at in wanted {
             let goes_on = runs.last().is_some_and(|run| {
                 let is_next = run.drive == at.drive && run.space == at.space && run.end() == at.lba;
-                let is_whole =
-                    at.space == Space::Drive || core.area().are_neighbours(at.lba, at.lba);
+                let is_whole = at.space == Space::Drive || core.area().may_pass(at.lba, at.lba);
                 is_next && is_whole && run.sectors.get() < COMMAND_MAX
             });
             match runs.last_mut() {

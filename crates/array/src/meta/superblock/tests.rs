@@ -217,16 +217,37 @@ fn features_are_there_exactly_where_they_are_used() {
         assert_eq!(Superblock::decode(&bytes), Ok(superblock));
     }
     let refused = |bits: u8| sentence(at::INCOMPATIBLE, &[bits]);
-    for bits in [0x10, 0x51] {
+    for bits in [0x10, 0x51, 0x80, 0x91] {
         assert_eq!(refused(bits), format!("the superblock cannot have {bits} as its features"));
     }
-    for bit in [1, 2, 3, 5, 7] {
+    for bit in [1, 2, 3, 5] {
         let expected = format!(
             "the array uses features that this program does not know: bits {:#x}",
             1 << bit
         );
         assert_eq!(refused(0x11 | 1 << bit), expected);
     }
+}
+
+/// An array with checksums says so twice, and is none without a journal.
+#[test]
+fn checksums_are_a_feature_of_an_array_with_a_journal() {
+    let with = |logs| {
+        let mut superblock = Superblock { logs, ..example() };
+        superblock.spec = superblock.spec.with_checksums().unwrap();
+        // Runs of whole groups with their tag sectors, and more room.
+        superblock.own.reserved[3].extent.lba = Lba::new(256 + 1_538 * 65);
+        let free = &mut superblock.own.reserved[4].extent;
+        let (lba, end) = (Lba::new(256 + 1_538 * 65 + 16 + 2_486 * 65), free.end());
+        *free = Extent::new(lba, end - lba);
+        superblock.own.size += Sectors::new(1 << 16);
+        superblock
+    };
+    let bytes = with(Some(Logs::Parts)).encode();
+    assert_eq!((u64_at(&bytes, at::INCOMPATIBLE), bytes[at::SHAPE + 6]), (0x91, 1));
+    assert_eq!(Superblock::decode(&bytes), Ok(with(Some(Logs::Parts))));
+    let refused = Superblock::decode(&with(None).encode()).unwrap_err().to_string();
+    assert_eq!(refused, "the superblock cannot have 128 as its features");
 }
 
 #[test]
@@ -237,7 +258,7 @@ fn only_what_a_newer_program_wrote_is_foreign() {
         seal(&mut bytes);
         Superblock::decode(&bytes).unwrap_err()
     };
-    for (at, value) in [(at::VERSION, 4), (at::CODE_VERSION, 2), (at::INCOMPATIBLE, 0x91)] {
+    for (at, value) in [(at::VERSION, 4), (at::CODE_VERSION, 2), (at::INCOMPATIBLE + 1, 1)] {
         assert!(error(at, value).is_foreign(), "byte {at}");
     }
     for (at, value) in [(at::MAGIC, 0), (at::DRIVE, 6), (at::CHECKSUM - 1, 1)] {
@@ -299,7 +320,7 @@ fn a_journal_on_drives_of_its_own_is_there_and_nowhere_else() {
 fn bytes_without_a_name_are_zero_unless_a_feature_says_otherwise() {
     let behind = at::MEMBER_SIZE + 8;
     let unnamed = [behind, at::RESERVED - 1, at::RESERVED + 14, at::CHECKSUM - 1];
-    for offset in unnamed.into_iter().chain([at::RESERVED_COUNT + 1, at::SHAPE + 6]) {
+    for offset in unnamed.into_iter().chain([at::RESERVED_COUNT + 1, at::SHAPE + 7]) {
         let expected = format!("byte {offset} of the superblock is not zero and means nothing");
         assert_eq!(sentence(offset, &[1]), expected);
         for feature in [at::COMPATIBLE, at::READ_ONLY] {
@@ -339,7 +360,7 @@ fn any_bytes_are_decoded_or_refused() {
             let layout = Layout::new(*spec, *drive_size);
             assert!(layout.size() > Sectors::ZERO, "seed {seed}");
             if spec.data_drives().contains(own.drive) {
-                let area = own.area(*drive_size).expect("it was checked");
+                let area = own.area(spec, *drive_size).expect("it was checked");
                 assert_eq!(area.size(), *drive_size, "seed {seed}");
             }
             assert!(own.copies().iter().all(|lba| lba.get() < own.size.get()), "seed {seed}");

@@ -16,18 +16,15 @@ use crate::WorldSettings;
 use crate::replay::{self, Hang, Sending};
 use crate::studies::{Cell, Measured};
 
-/// The array.
-const ARRAY: &str = "raid5:5+1,chunk=64KiB";
-
-/// One of its full stripes.
-const STRIPE: Sectors = Sectors::new(5 * 16);
+/// The array of `array.writes`.
+pub(in crate::studies) const ARRAY: &str = "raid5:5+1,chunk=64KiB";
 
 /// Commands inside a drive at a time, as `array serve` has it.
 const WINDOW: u32 = 32;
 
 /// How writes are made durable together, or that they are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Protection {
+pub(in crate::studies) enum Protection {
     /// Our journal, on the drives that have the data.
     Journal,
     /// The same on drives of its own, one more than are redundant.
@@ -40,7 +37,7 @@ pub(super) enum Protection {
 
 /// What is wrong with the first drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Trouble {
+pub(in crate::studies) enum Trouble {
     /// Nothing.
     None,
     /// It takes this number of times as long, always.
@@ -58,16 +55,20 @@ pub(super) enum Trouble {
 
 /// An array.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Site {
-    pub(super) protection: Protection,
-    pub(super) cache: CacheMode,
-    pub(super) trouble: Trouble,
-    pub(super) policy: Policy,
+pub(in crate::studies) struct Site {
+    /// Its shape.
+    pub(in crate::studies) array: &'static str,
+    /// The drives' make, shipped.
+    pub(in crate::studies) drive: &'static str,
+    pub(in crate::studies) protection: Protection,
+    pub(in crate::studies) cache: CacheMode,
+    pub(in crate::studies) trouble: Trouble,
+    pub(in crate::studies) policy: Policy,
 }
 
-/// Which writes are sent.
+/// Where requests go.
 #[derive(Clone, Debug)]
-pub(super) enum Writes {
+pub(in crate::studies) enum Places {
     /// Anywhere, aligned to their size.
     Random {
         /// The size of each.
@@ -79,62 +80,94 @@ pub(super) enum Writes {
     Stripes {
         /// Where they begin: 0 is the beginning of the drives, 1 means that they end at the end.
         place: f64,
+        /// The size of one.
+        size: Sectors,
+    },
+    /// Single sectors, most of them of few places.
+    Few {
+        /// The mean time between two, of an open loop.
+        interval: Nanos,
+        /// How many places there are, anywhere,
+        places: u64,
+        /// and the share of requests that go to one of them.
+        share: f64,
     },
 }
 
 /// What is sent, and how.
 #[derive(Clone, Debug)]
-pub(super) struct Load {
-    pub(super) writes: Writes,
-    pub(super) sending: Sending,
-    pub(super) count: u64,
+pub(in crate::studies) struct Load {
+    pub(in crate::studies) kind: Kind,
+    pub(in crate::studies) places: Places,
+    pub(in crate::studies) sending: Sending,
+    pub(in crate::studies) count: u64,
 }
 
 impl Load {
     /// The size of one write.
-    pub(super) fn size(&self) -> Sectors {
-        match self.writes {
-            Writes::Random { size, .. } => size,
-            Writes::Stripes { .. } => STRIPE,
+    pub(in crate::studies) fn size(&self) -> Sectors {
+        match self.places {
+            Places::Random { size, .. } | Places::Stripes { size, .. } => size,
+            Places::Few { .. } => Sectors::new(1),
         }
     }
 
     fn arrivals(&self, array: Sectors, seed: u64) -> Result<Vec<Arrival>, String> {
-        match self.writes {
-            Writes::Random { size, interval } => {
-                let bytes = size.bytes();
-                let text = format!(
-                    "size={bytes},align={bytes},interval={interval},count={},reads=0%",
-                    self.count
-                );
-                let synthetic: Synthetic = text.parse().map_err(|error| format!("{error}"))?;
-                synthetic.generate(array, Streams::new(seed)).map_err(|error| error.to_string())
+        match self.places {
+            Places::Random { size, interval } => self.random(array, size, interval, seed),
+            Places::Few { interval, places, share } => {
+                let mut arrivals = self.random(array, Sectors::new(1), interval, seed)?;
+                let mut rng = Streams::new(seed).stream("few places");
+                let few: Vec<Extent> = arrivals.iter().map(|one| one.extent).collect();
+                let few = &few[..few.len().min(places as usize)];
+                for arrival in &mut arrivals {
+                    let at = rng.below(few.len() as u64) as usize;
+                    if rng.unit() < share {
+                        arrival.extent = few[at];
+                    }
+                }
+                Ok(arrivals)
             }
-            Writes::Stripes { place } => {
-                let stripes = array.get() / STRIPE.get();
+            Places::Stripes { place, size } => {
+                let stripes = array.get() / size.get();
                 let room =
                     stripes.checked_sub(self.count).ok_or("the array has too few stripes")?;
                 let first = (room as f64 * place) as u64;
                 let arrival = |at: u64| Arrival {
                     at: Instant::ZERO,
-                    kind: Kind::Write,
-                    extent: Extent::new(Lba::ZERO + STRIPE * (first + at), STRIPE),
+                    kind: self.kind,
+                    extent: Extent::new(Lba::ZERO + size * (first + at), size),
                 };
                 Ok((0..self.count).map(arrival).collect())
             }
         }
     }
+
+    fn random(
+        &self,
+        array: Sectors,
+        size: Sectors,
+        interval: Nanos,
+        seed: u64,
+    ) -> Result<Vec<Arrival>, String> {
+        let (bytes, count) = (size.bytes(), self.count);
+        let reads = if self.kind == Kind::Read { 100 } else { 0 };
+        let text =
+            format!("size={bytes},align={bytes},interval={interval},count={count},reads={reads}%");
+        let synthetic: Synthetic = text.parse().map_err(|error| format!("{error}"))?;
+        synthetic.generate(array, Streams::new(seed)).map_err(|error| error.to_string())
+    }
 }
 
 impl Site {
     /// Drives without a write cache, of which none is in trouble.
-    pub(super) const fn healthy(protection: Protection) -> Self {
+    pub(in crate::studies) const fn healthy(protection: Protection) -> Self {
         let (cache, trouble, policy) = (CacheMode::Off, Trouble::None, Policy::DEFAULT);
-        Self { protection, cache, trouble, policy }
+        Self { array: ARRAY, drive: "nearline-2tb", protection, cache, trouble, policy }
     }
 
     /// A cell: this array under that load.
-    pub(super) fn cell(self, name: impl Into<String>, load: &Load) -> Cell {
+    pub(in crate::studies) fn cell(self, name: impl Into<String>, load: &Load) -> Cell {
         let load = load.clone();
         Cell::new(name, move |seed| self.measure(&load, seed))
     }
@@ -166,13 +199,13 @@ impl Site {
 
     /// The world; with and without a journal the data lie at the same places.
     fn world(self, seed: u64) -> Result<WorldSettings, String> {
-        let spec: Spec = ARRAY.parse().expect("the array is possible");
+        let spec: Spec = self.array.parse().expect("the array is possible");
         let journals = match self.protection {
             Protection::Apart => spec.redundant() as u32 + 1,
             Protection::Journal | Protection::None | Protection::Model(_) => 0,
         };
         let spec = spec.with_journals(journals).expect("it is one more than are redundant");
-        let profile = Profile::shipped("nearline-2tb").expect("it is shipped");
+        let profile = Profile::shipped(self.drive).expect("it is shipped");
         let drive = |faults| levelhead_drive::Settings {
             queue_depth: QUEUE_DEPTH_MAX,
             scheduler: Scheduler::SOONEST,
@@ -193,6 +226,8 @@ impl Site {
             Some(apart) => apart.reserved(profile.size()),
             None => division.reserved(profile.size()),
         };
+        let lists = reserved.iter().find(|place| place.purpose == Use::List);
+        let lists = lists.map(|place| place.extent);
         let pieces = reserved
             .into_iter()
             .filter(|place| place.purpose == Use::Journal)
@@ -200,6 +235,7 @@ impl Site {
             .collect();
         let journal = JournalSettings {
             pieces,
+            lists,
             floor: 1,
             left: Left::Drained,
             intents_from: JournalSettings::INTENTS_FROM,
@@ -228,10 +264,13 @@ impl Site {
 mod tests {
     use super::*;
 
+    const STRIPE: Sectors = Sectors::new(5 * 16);
+
     #[test]
     fn stripes_reach_from_the_beginning_to_the_end() {
         let load = |place| Load {
-            writes: Writes::Stripes { place },
+            kind: Kind::Write,
+            places: Places::Stripes { place, size: STRIPE },
             sending: Sending::Closed(4),
             count: 3,
         };

@@ -1,14 +1,15 @@
 //! What it costs that an array loses nothing: our journal beside no protection, and beside models of what others do.
 
-mod bed;
+pub(super) mod bed;
 mod figures;
 mod peers;
 mod slow;
 
 use levelhead_drive::CacheMode;
+use levelhead_trace::Kind;
 use levelhead_units::{Nanos, Sectors};
 
-use self::bed::{Load, Protection, Site, Writes};
+use self::bed::{Load, Places, Protection, Site};
 use self::peers::Mechanism;
 use super::{Ask, Bars, Drawing, Head, Row, Study, StudyPlan, Takes, Unit, Whose};
 use crate::replay::Sending;
@@ -61,17 +62,23 @@ const MODELS: [(&str, Protection); 4] = [
 /// An open loop at a share of what the array carries without protection.
 fn open(size: Sectors, carried: f64, share: f64, count: u64) -> Load {
     let interval = Nanos::new((1e9 / (carried * share)) as u64);
-    Load { writes: Writes::Random { size, interval }, sending: Sending::Open, count }
+    Load {
+        kind: Kind::Write,
+        places: Places::Random { size, interval },
+        sending: Sending::Open,
+        count,
+    }
 }
 
 fn closed(size: Sectors, outstanding: usize, count: u64) -> Load {
-    let writes = Writes::Random { size, interval: Nanos::from_millis(1) };
-    Load { writes, sending: Sending::Closed(outstanding), count }
+    let places = Places::Random { size, interval: Nanos::from_millis(1) };
+    Load { kind: Kind::Write, places, sending: Sending::Closed(outstanding), count }
 }
 
 fn stripes(place: f64, count: u64) -> Load {
     let sending = Sending::Closed(STRIPES_IN_FLIGHT);
-    Load { writes: Writes::Stripes { place }, sending, count }
+    let places = Places::Stripes { place, size: Sectors::new(5 * 16) };
+    Load { kind: Kind::Write, places, sending, count }
 }
 
 /// The loads; those of closed loops are long enough that as much waits for its place as ever will.

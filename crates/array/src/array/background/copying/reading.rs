@@ -33,9 +33,9 @@ impl Array {
             return self.pass_over(now, region);
         }
         let copying = self.own.copies.now.as_deref_mut().expect("it has a step");
-        let on_drive = self.core.area().on_drive(extent);
+        let on_drive = self.core.area().on_drive_to_next(extent);
         let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
-        let sectors = extent.sectors.get() as u32;
+        let sectors = on_drive.sectors.get() as u32;
         let segments = Segment { place: Place { buf, sector: 0 }, sectors }.into();
         let command = Command::Write { extent: on_drive, durability, zero_tail };
         self.core.counters.copy_writes += 1;

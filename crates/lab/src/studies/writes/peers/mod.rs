@@ -45,7 +45,7 @@ use crate::replay::{BACKLOG_MAX, End, Sending};
 
 /// How an array is protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mechanism {
+pub(in crate::studies) enum Mechanism {
     /// Not at all.
     None,
     /// Regions are marked before they are written.

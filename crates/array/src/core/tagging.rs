@@ -1,0 +1,217 @@
+//! What the heart of the array does for the checksums of sectors: which tag sectors a read brings, what its sectors are compared
+//! with, and what is remembered of a write.
+
+use levelhead_block::{Command, Outcome, Place, Segment};
+use levelhead_units::{DriveIdx, Extent, Lba, Sectors};
+
+use super::geometry::Geometry;
+use super::{Core, Purpose, Sub};
+use crate::action::Action;
+use crate::log::contents::Stored;
+use crate::names::SubId;
+use crate::shape::Cell;
+use crate::tags::ReadTag;
+use crate::tags::sector::{Sums, TagSector};
+use crate::tags::state::Tags;
+
+impl Geometry {
+    /// A sector of the group whose tag sector a command writes, if it writes one.
+    pub(super) fn tagged_by(&self, sub: &Sub) -> Option<Extent> {
+        let extent = sub.command.extent().filter(|_| sub.command.is_write())?;
+        let is_inside = |run: Extent| run.contains(extent.lba);
+        let is_tag = sub.purpose == Purpose::Tag && self.area().runs().any(is_inside);
+        let one = Sectors::new(1);
+        // It goes with the sector before it.
+        let next = self.area().count_at(extent.lba) - Lba::ZERO;
+        is_tag.then(|| Extent::new(Lba::ZERO + (next - one), one))
+    }
+}
+
+/// Sectors of a read, by their offsets in it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Untagged {
+    /// They have another checksum than they should have.
+    pub(crate) wrong: Vec<u32>,
+    /// Nothing says which they should have.
+    pub(crate) unproven: Vec<u32>,
+    /// The drive may say which, if it tries harder.
+    pub(crate) unknown: Vec<u32>,
+}
+
+impl Core {
+    /// A read comes into its drive's queue, or leaves it.
+    pub(super) fn note_queue(&mut self, state: &Sub, is_in: bool) {
+        let (Some(tags), Some(extent)) = (&mut self.tags, state.compared()) else { return };
+        match is_in {
+            true => tags.note_queued(state.drive, extent),
+            false => tags.note_unqueued(state.drive, extent),
+        }
+    }
+
+    /// A command goes out to its drive: what it reads will be compared with checksums (TG5), what it writes has others.
+    pub(super) fn begin_tagged(tags: Option<&mut Tags>, sub: SubId, state: &Sub) {
+        let Some(tags) = tags else { return };
+        match (state.compared(), state.first, state.writes_places()) {
+            (Some(extent), Some(brings), _) => tags.begin_read(state.drive, sub, extent, brings),
+            (_, _, Some(extent)) => tags.begin_write(state.drive, sub, extent),
+            _ => {}
+        }
+    }
+
+    /// Whether another read, inside the same drive, will bring a tag sector that what this one has brought is compared with.
+    pub(crate) fn waits_for_tags(&self, state: &Sub, outcome: &Outcome) -> bool {
+        let (Some(tags), Some(extent)) = (&self.tags, state.compared()) else { return false };
+        let is_brought = |group: u64| {
+            let lba = Lba::new(group * tags.sectors()).max(extent.lba);
+            let tag = self.area().tag_of(lba).expect("it has groups");
+            let is_coming =
+                tags.is_brought(state.drive, tag.lba) || tags.is_queued(state.drive, group);
+            !tags.knows(state.drive, group) && is_coming
+        };
+        let is_unread = tags.is_unread(state.drive);
+        // A drive that is late with it is not waited for.
+        let is_late = self.drives.silent().or(self.log.hindering).contains(state.drive);
+        let is_read = matches!(outcome, Outcome::Done { .. }) && !state.is_orphan;
+        is_read && !is_late && (is_unread || tags.groups_of(extent).any(is_brought))
+    }
+
+    /// What a read has brought was compared, or nothing wants it.
+    pub(crate) fn end_tagged_read(&mut self, sub: SubId, state: &Sub) {
+        if let Some(tags) = self.tags.as_mut().filter(|_| !state.is_orphan) {
+            tags.end_read(state.drive, sub);
+        }
+    }
+
+    /// Has the tag sectors looked at that a read has brought and that memory does not have.
+    pub(crate) fn look_at_tags(&mut self, sub: SubId, state: &Sub, outcome: &Outcome) {
+        let (Some(tags), Some(extent)) = (&mut self.tags, state.compared()) else { return };
+        let (Some(first), Some(buf)) = (state.first, state.read_buf()) else { return };
+        let Outcome::Done { unknown, damaged } = outcome else { return };
+        let Command::Read { .. } = state.command else { return };
+        let mut places = Vec::new();
+        for group in tags.groups_of(extent) {
+            if tags.knows(state.drive, group) {
+                continue;
+            }
+            let lba = Lba::new(group * tags.sectors()).max(extent.lba);
+            let tag = self.place.area().tag_of(lba).expect("it has groups");
+            if tag.lba < first.lba || tag.lba >= first.end() {
+                continue;
+            }
+            let sector = (tag.lba - first.lba).get() as u32;
+            if unknown.contains(sector) || damaged.contains(sector) {
+                continue;
+            }
+            match self.out.carries_content() {
+                true => places.push(ReadTag { group, place: Place { buf, sector } }),
+                false => tags.note_tag(state.drive, group, Sums::OF_NOTHING, 0),
+            }
+        }
+        if !places.is_empty() {
+            let drive = state.drive;
+            self.out.push(Action::Tags { sub, drive, of: places });
+        }
+    }
+
+    /// Whether a tag sector is this array's, and lies where it says.
+    pub(crate) fn is_own(&self, drive: DriveIdx, group: u64, found: &TagSector) -> bool {
+        let array = self.meta.now().array;
+        (found.array, found.drive, found.group) == (array, drive, group)
+    }
+
+    /// Which sectors of a read have another checksum than they should (TG1).
+    pub(crate) fn untagged(&self, id: SubId, sub: &Sub, sums: &[u32]) -> Untagged {
+        let mut untagged = Untagged::default();
+        let Some(tags) = &self.tags else { return untagged };
+        let (drive, Command::Read { extent, effort }) = (sub.drive, sub.command) else {
+            return untagged;
+        };
+        let synced = self.holdings.synced();
+        for ((at, lba), sum) in (0..).zip(extent.iter()).zip(sums) {
+            let (row, _) = self.layout().symbol(Cell { drive, lba });
+            if row.stripe >= synced || tags.is_moved(drive, id, lba) {
+                continue;
+            }
+            match tags.get(drive, lba) {
+                Some(known) if known == *sum => {}
+                // The drive stopped before it gave the tag sector.
+                None if !tags.knows(drive, tags.find(lba).0) && !effort.is_full() => {
+                    untagged.unknown.push(at);
+                }
+                None => untagged.unproven.push(at),
+                Some(_) => untagged.wrong.push(at),
+            }
+        }
+        untagged
+    }
+
+    /// A write in place has ended well: what was written has another checksum from now on.
+    pub(super) fn note_untagged(&mut self, state: &Sub, extent: Extent) {
+        let Some(tags) = &mut self.tags else { return };
+        extent.iter().for_each(|lba| tags.note_written(state.drive, lba));
+        if !self.out.carries_content() {
+            return extent.iter().for_each(|lba| tags.note_sum(state.drive, lba, 0));
+        }
+        let cells = extent.iter().map(|lba| Cell { drive: state.drive, lba }).collect();
+        self.sum_written(cells, state.segments.to_vec());
+    }
+
+    fn sum_written(&mut self, cells: Vec<Cell>, of: Vec<Segment>) {
+        self.tagged += 1;
+        let id = WRITTEN | self.tagged;
+        self.summing.insert(id, cells);
+        self.out.push(Action::Digest { id, of });
+    }
+
+    /// What was read of these sectors is what they hold: nothing says that it is not.
+    pub(crate) fn trust(&mut self, stored: &[Stored]) {
+        let Some(tags) = &mut self.tags else { return };
+        stored.iter().for_each(|stored| tags.note_written(stored.cell.drive, stored.cell.lba));
+        let cells: Vec<Cell> = stored.iter().map(|stored| stored.cell).collect();
+        if !self.out.carries_content() {
+            return cells.iter().for_each(|cell| tags.note_sum(cell.drive, cell.lba, 0));
+        }
+        let of = stored.iter().map(|stored| Segment { place: stored.place, sectors: 1 }).collect();
+        self.sum_written(cells, of);
+    }
+
+    /// The checksums of what was written in place; returns whether these are some.
+    pub(crate) fn handle_written_sums(&mut self, id: u64, sums: &[u32]) -> bool {
+        let Some(cells) = self.summing.remove(&id) else { return false };
+        if let Some(tags) = &mut self.tags {
+            let pairs = cells.iter().zip(sums);
+            pairs.for_each(|(cell, &sum)| tags.note_sum(cell.drive, cell.lba, sum));
+        }
+        true
+    }
+
+    /// A sector was found in its place with this checksum, which counts from now on.
+    pub(crate) fn note_found(&mut self, cell: Cell, sum: u32) {
+        if let Some(tags) = &mut self.tags {
+            tags.note_written(cell.drive, cell.lba);
+            tags.note_sum(cell.drive, cell.lba, sum);
+        }
+    }
+
+    /// For every drive the number of what will be written there next without its tag sector.
+    pub(crate) fn tag_orders(&self) -> Vec<u64> {
+        self.tags.as_ref().map_or(Vec::new(), Tags::orders)
+    }
+
+    /// Whether tag sectors and lists say all that was written in place before these. If not, lists are written.
+    pub(crate) fn are_tagged_before(&mut self, orders: &[u64]) -> bool {
+        let drives = (0..).map(DriveIdx::from_usize).zip(orders);
+        let Some(tags) = &mut self.tags else { return true };
+        let mut lacking =
+            drives.into_iter().filter(|&(drive, &order)| !tags.says_before(drive, order));
+        lacking.by_ref().count() == 0
+    }
+
+    /// Whether tag sectors and lists say all that was written in place.
+    pub(crate) fn are_tags_written(&self) -> bool {
+        self.tags.as_ref().is_none_or(Tags::is_clean)
+    }
+}
+
+/// The names of what writes in place are to have computed.
+pub(crate) const WRITTEN: u64 = 1 << 62;
