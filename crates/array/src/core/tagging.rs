@@ -207,6 +207,12 @@ impl Core {
         lacking.by_ref().count() == 0
     }
 
+    /// Whether so much waits for tag sectors that nothing is written which no client waits for.
+    pub(crate) fn are_tags_full(&self) -> bool {
+        let reachable = self.drives.reachable();
+        self.tags.as_ref().is_some_and(|tags| tags.are_full(reachable))
+    }
+
     /// Whether tag sectors and lists say all that was written in place.
     pub(crate) fn are_tags_written(&self) -> bool {
         self.tags.as_ref().is_none_or(Tags::is_clean)

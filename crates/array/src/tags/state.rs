@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
 
 use levelhead_block::BufId;
-use levelhead_units::{DriveIdx, Extent, Instant, Lba, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
 use super::list::Entry;
 use super::sector::{SUMS, Sums};
@@ -567,10 +567,10 @@ impl Tags {
         4 * lacking >= 3 * self.list_max || lacking + SUMS > self.list_max
     }
 
-    /// Whether the list of some drive is: then nothing is written that no client waits for.
-    pub(crate) fn are_full(&self) -> bool {
-        let mut drives = (0..self.drives.len()).map(DriveIdx::from_usize);
-        self.has_lists() && drives.any(|drive| self.is_full(drive))
+    /// Whether the list of one of these drives is: then nothing is written that no client waits for. Of a lost drive nothing comes
+    /// free, and nothing waits for that.
+    pub(crate) fn are_full(&self, reachable: DriveSet) -> bool {
+        self.has_lists() && reachable.iter().any(|drive| self.is_full(drive))
     }
 
     /// Whether there are lists.
@@ -660,7 +660,7 @@ impl Tags {
         }
     }
 
-    /// The tag sector of a group is being written, or read to be written. Returns the number of the newest list (TG6).
+    /// The tag sector of a group is being written, or read to be written.
     pub(crate) fn begin(&mut self, drive: DriveIdx, sub: SubId, next: Next, buf: BufId) {
         let of = &mut self.drives[drive.as_usize()];
         match next {
@@ -863,3 +863,28 @@ fn meet(one: Extent, other: Extent) -> bool {
 }
 
 const _: () = assert!(SUMS == 64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is remembered of a lost drive keeps no other one's resync or rebuild waiting.
+    #[test]
+    fn list_of_a_lost_drive_is_waited_for_by_nothing() {
+        let (drive, other) = (DriveIdx::new(0), DriveIdx::new(1));
+        let mut tags = Tags::new(Groups::of_chunk(Sectors::new(16)), 2, 201, false);
+        for lba in (0..160).map(Lba::new) {
+            tags.note_written(drive, lba);
+            tags.note_sum(drive, lba, 7);
+        }
+        let listed = tags.new_list(drive, 1).expect("it has room");
+        tags.begin_list(drive, SubId(1), BufId::Own(1), &listed);
+        assert!(tags.end_list(drive, SubId(1)).is_some());
+        let [all, left] = [DriveSet::first(2), DriveSet::EMPTY.with(other)];
+        assert!(tags.are_full(all) && !tags.are_full(left));
+        tags.lose(drive);
+        assert!(tags.is_full(drive) && !tags.are_full(left));
+        tags.forget(drive);
+        assert!(!tags.are_full(all));
+    }
+}

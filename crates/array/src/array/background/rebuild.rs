@@ -51,7 +51,6 @@ use crate::ops::fill::{Haste, Span};
 use crate::ops::locks::Access;
 use crate::progress::{RebuildProgress, Resync};
 use crate::store::Store;
-use crate::tags::state::Tags;
 use crate::timers::first_of;
 
 /// Steps under way while no clients are about, at most. Every drive is to have several commands inside: a drive that
@@ -284,7 +283,7 @@ impl Array {
     }
 
     fn wants_step(&self) -> bool {
-        if self.core.tags.as_ref().is_some_and(Tags::are_full) {
+        if self.core.are_tags_full() {
             return false;
         }
         let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);

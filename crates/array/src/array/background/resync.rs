@@ -7,7 +7,6 @@ use crate::array::{Array, Moved, Start};
 use crate::journal::Journal;
 use crate::ops::write::{Cause, Part, Progress};
 use crate::progress::Resync;
-use crate::tags::state::Tags;
 
 impl Array {
     /// Starts the next step of making redundancy valid, whatever the budget says, unless one is under way, all
@@ -37,7 +36,7 @@ impl Array {
 
     /// An array that is to end soon begins nothing.
     pub(crate) fn wants_resync(&self) -> bool {
-        let are_tags_full = self.core.tags.as_ref().is_some_and(Tags::are_full);
+        let are_tags_full = self.core.are_tags_full();
         !are_tags_full
             && self.has_resync_step()
             && self.end.stop == Stop::No
