@@ -116,8 +116,8 @@ const ALL: [Named; 12] = [
         file: "array/background/rebuild.rs",
         function: "note_marked",
         after: &[],
-        find: "flush.is_some() || !is_over || !self.core.meta.is_settled()",
-        instead: "flush.is_some() || !is_over",
+        find: "flush.is_some() || !is_over || !is_tagged || !self.core.meta.is_settled()",
+        instead: "flush.is_some() || !is_over || !is_tagged",
         what: "the mark moves before the metadata is committed (RB2)",
     },
     Named {

@@ -1,0 +1,359 @@
+//! Tag sectors that are written with their data, by one command (TG8): long writes that the journal has announced.
+//!
+//! ```text
+//!   in the drive's queue --> inside the drive --> ended --> being flushed --> to be read back --> as it should be
+//!        |                      from here on what memory has       |
+//!        +-- no list begins     is on its way into the tag sector  +-- durable
+//! ```
+
+use std::collections::BTreeSet;
+
+use levelhead_block::BufId;
+use levelhead_units::{DriveIdx, Extent, Lba, Sectors};
+
+use super::sector::{SUMS, Sums};
+use super::state::{Group, OnDrive, Tags};
+use crate::names::SubId;
+use crate::shape::{Area, TagPlace};
+
+/// The most tag sectors of a drive that are to be read back: what was written before the last GiB or two is believed.
+const UNCHECKED_MAX: usize = 8_192;
+
+/// A write that may have tag sectors with it.
+#[derive(Clone, Debug)]
+pub(super) struct Carry {
+    extent: Extent,
+    stage: Stage,
+    /// The groups whose tag sectors it writes.
+    pub(super) groups: Vec<Carried>,
+    /// The checksums of its sectors, once they are known.
+    sums: Vec<u32>,
+    /// The memory of the tag sectors, until the command has ended.
+    pub(super) buf: Option<BufId>,
+}
+
+/// A group whose tag sector is written with its data.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Carried {
+    pub(super) group: u64,
+    /// The number of the first of what that says and no list does, once it is on its way.
+    pub(super) order: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Waiting,
+    Inside,
+    /// Inside the drive, and what its tag sectors say is known.
+    Begun,
+    Ended,
+    Flushing,
+    Durable,
+}
+
+/// A tag sector that goes to a drive with its data.
+#[derive(Clone, Debug)]
+pub(crate) struct Going {
+    pub(crate) tag: TagPlace,
+    /// What is known of its group beside what the command writes.
+    pub(crate) sums: Sums,
+}
+
+/// What the end of a command has made of what it had with it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Carriage {
+    /// Memory that nothing needs any more.
+    pub(crate) buf: Option<BufId>,
+    /// The checksums of its sectors, if they are known, of those of which no tag sector was with it.
+    pub(crate) sums: Vec<(Lba, u32)>,
+}
+
+impl Carry {
+    /// Whether what its tag sectors say is in memory as what they say.
+    pub(super) fn has_begun(&self) -> bool {
+        self.stage >= Stage::Begun
+    }
+}
+
+impl OnDrive {
+    /// The groups of which what memory has is on its way into the tag sector.
+    pub(super) fn on_their_way(&self) -> BTreeSet<u64> {
+        let carries = self.carries.values().filter(|carry| carry.has_begun());
+        let carried = carries.flat_map(|carry| carry.groups.iter().map(|carried| carried.group));
+        self.folds.values().map(|fold| fold.group).chain(carried).collect()
+    }
+
+    /// Whether what memory has of a group is on its way into its tag sector.
+    pub(super) fn is_on_its_way(&self, group: u64) -> bool {
+        let mut carries = self.carries.values().filter(|carry| carry.has_begun());
+        self.folds.values().any(|fold| fold.group == group)
+            || carries.any(|carry| carry.groups.iter().any(|carried| carried.group == group))
+    }
+
+    /// Whether no list may begin: what commands write that the drive does not have yet would be older there than in their tag sectors
+    /// (TG6).
+    pub(super) fn has_carries_before(&self) -> bool {
+        let mut carries = self.carries.values();
+        carries.any(|carry| !carry.has_begun() && !carry.groups.is_empty())
+    }
+}
+
+impl OnDrive {
+    /// What memory has as what the tag sector of a group says is not there: it is to be written.
+    fn take_back(&mut self, group: u64) {
+        let known = self.groups.get_mut(&group).expect("memory has what it says");
+        self.lacking -= known.lacking();
+        let tag = known.tag.take().map_or(Sums::NONE, |tag| *tag);
+        let all = tag.under(known.newer.as_deref().unwrap_or(&Sums::NONE));
+        known.newer = Some(Box::new(all));
+        self.lacking += known.lacking();
+        self.unfolded.insert(group);
+        self.note_unlisted(group);
+    }
+}
+
+impl Tags {
+    /// Whether the tag sector of a group may be written with its data: nothing else writes it, and no list says anything
+    /// meanwhile.
+    pub(crate) fn may_carry(&self, drive: DriveIdx, group: u64) -> bool {
+        let of = &self.drives[drive.as_usize()];
+        let is_listing = of.list.under_way.is_some() || of.list.is_due || of.list.is_unread;
+        let is_busy = of.groups.get(&group).is_some_and(|known| known.is_busy);
+        let on_their_way: usize = of.carries.values().map(|carry| carry.groups.len()).sum();
+        // All of them are on a list that is written meanwhile.
+        let has_room = of.lacking + (on_their_way + 1) * SUMS <= self.list_max / 2;
+        self.has_lists() && !is_listing && !is_busy && has_room
+    }
+
+    /// Whether the tag sectors of groups may be held for commands that wait: not before a list that something waits for.
+    pub(crate) fn may_hold(&self, drive: DriveIdx) -> bool {
+        !self.drives[drive.as_usize()].list.is_wanted
+    }
+
+    /// An announced write of these sectors waits in its drive's queue, which has all data of these groups.
+    pub(crate) fn announce(
+        &mut self,
+        drive: DriveIdx,
+        sub: SubId,
+        extent: Extent,
+        groups: &[u64],
+    ) {
+        for &group in groups {
+            self.group_mut(drive, group).is_busy = true;
+        }
+        let groups = groups.iter().map(|&group| Carried { group, order: u64::MAX }).collect();
+        let (sums, buf) = (Vec::new(), None);
+        let carry = Carry { extent, stage: Stage::Waiting, groups, sums, buf };
+        self.drives[drive.as_usize()].carries.insert(sub, carry);
+    }
+
+    /// An announced write goes nowhere.
+    pub(crate) fn withdraw_carry(&mut self, drive: DriveIdx, sub: SubId) {
+        let Some(carry) = self.drives[drive.as_usize()].carries.remove(&sub) else { return };
+        for Carried { group, .. } in carry.groups {
+            self.group_mut(drive, group).is_busy = false;
+        }
+    }
+
+    /// A write goes out to its drive: the tag sectors that go with it, in order, if it was announced. If it may take in what lies beside it, these are also
+    /// one before its first sector and one behind its last.
+    pub(crate) fn send_with(
+        &mut self,
+        area: &Area,
+        drive: DriveIdx,
+        sub: SubId,
+        may_widen: bool,
+    ) -> Option<Vec<Going>> {
+        let carry = self.drives[drive.as_usize()].carries.get(&sub)?;
+        let extent = carry.extent;
+        let mut groups: Vec<u64> = carry.groups.iter().map(|carried| carried.group).collect();
+        let there = area.on_drive(extent);
+        for group in self.groups_of(extent) {
+            let tag = area.tag_of(self.first_of(group).max(extent.lba)).expect("it has groups");
+            let is_beside = tag.lba + Sectors::new(1) == there.lba || tag.lba == there.end();
+            let may = may_widen && is_beside && self.may_carry(drive, group);
+            if may && self.is_complete(drive, &tag, extent) {
+                groups.push(group);
+            }
+        }
+        groups.sort_unstable();
+        let of = &mut self.drives[drive.as_usize()];
+        for group in &groups {
+            of.groups.entry(*group).or_default().is_busy = true;
+        }
+        let carry = of.carries.get_mut(&sub).expect("it was there");
+        let carried = groups.iter().map(|&group| Carried { group, order: u64::MAX });
+        (carry.groups, carry.stage) = (carried.collect(), Stage::Inside);
+        let going = |&group: &u64| {
+            let tag = area.tag_of(self.first_of(group).max(extent.lba)).expect("it has groups");
+            let mut sums = Sums::NONE;
+            for lba in tag.covers.iter().filter(|&lba| !extent.contains(lba)) {
+                let sum = self.coming(drive, lba).expect("it is complete");
+                sums.set(self.find(lba).1, sum);
+            }
+            Going { tag, sums }
+        };
+        Some(groups.iter().map(going).collect())
+    }
+
+    /// Whether memory has the checksums of all sectors of a group but these.
+    fn is_complete(&self, drive: DriveIdx, tag: &TagPlace, but: Extent) -> bool {
+        let is_pending = |known: &Group| known.pending != 0;
+        let of = &self.drives[drive.as_usize()];
+        let mut others = tag.covers.iter().filter(|&lba| !but.contains(lba));
+        !of.groups.get(&tag.group).is_some_and(is_pending)
+            && others.all(|lba| self.coming(drive, lba).is_some())
+    }
+
+    /// The checksum of a sector when all that is inside the drive has ended.
+    fn coming(&self, drive: DriveIdx, lba: Lba) -> Option<u32> {
+        let mut inside = self.drives[drive.as_usize()].carries.values();
+        match inside.find(|carry| carry.stage < Stage::Ended && carry.extent.contains(lba)) {
+            Some(carry) => carry.sums.get((lba - carry.extent.lba).get() as usize).copied(),
+            None => self.get(drive, lba),
+        }
+    }
+
+    /// The checksums of an announced write that goes out to its drive: what goes with it is on its way into the tag sectors.
+    pub(crate) fn begin_carry(
+        &mut self,
+        drive: DriveIdx,
+        sub: SubId,
+        buf: Option<BufId>,
+        sums: Vec<u32>,
+        going: &[Going],
+    ) {
+        let data = self.groups.data().get();
+        let of = &mut self.drives[drive.as_usize()];
+        // The drive may have been lost since.
+        let Some(carry) = of.carries.get_mut(&sub) else { return };
+        (carry.stage, carry.buf) = (Stage::Begun, buf);
+        let extent = carry.extent;
+        for (carried, Going { tag, sums: others }) in carry.groups.iter_mut().zip(going) {
+            let known = of.groups.entry(tag.group).or_default();
+            let mut all = *others;
+            for (lba, sum) in extent.iter().zip(&sums).filter(|(lba, _)| tag.covers.contains(*lba)) {
+                all.set((lba.get() % data) as usize, *sum);
+            }
+            carried.order = match known.order.take() {
+                Some(order) => {
+                    of.unlisted.remove(&order);
+                    order
+                }
+                None => {
+                    of.next += 1;
+                    of.next - 1
+                }
+            };
+            of.lacking -= known.lacking();
+            known.tag = Some(Box::new(all));
+            (known.newer, known.loaded, known.is_listed) = (None, None, false);
+            known.said.append(&mut known.waiting);
+            of.unfolded.remove(&tag.group);
+        }
+        carry.sums = sums;
+    }
+
+    /// An announced write has ended well. If it is not durable, it is after a flush that begins from now on.
+    pub(crate) fn end_carry(
+        &mut self,
+        drive: DriveIdx,
+        sub: SubId,
+        is_durable: bool,
+    ) -> Option<Carriage> {
+        let of = &mut self.drives[drive.as_usize()];
+        let carry = of.carries.get_mut(&sub)?;
+        if !carry.has_begun() {
+            self.withdraw_carry(drive, sub);
+            return None;
+        }
+        carry.stage = if is_durable { Stage::Durable } else { Stage::Ended };
+        let (extent, sums, buf) = (carry.extent, std::mem::take(&mut carry.sums), carry.buf.take());
+        if carry.groups.is_empty() {
+            of.carries.remove(&sub);
+        }
+        let on_their_way = of.on_their_way();
+        let is_left = |(lba, sum): &(Lba, u32)| {
+            !on_their_way.contains(&self.find(*lba).0) || self.get(drive, *lba) != Some(*sum)
+        };
+        let sums = extent.iter().zip(sums).filter(is_left).collect();
+        Some(Carriage { buf, sums })
+    }
+
+    /// Another one decides when what an announced write has put in place is safe: its tag sectors are written again.
+    pub(crate) fn give_up_carry(&mut self, drive: DriveIdx, sub: SubId) {
+        let of = &mut self.drives[drive.as_usize()];
+        let Some(carry) = of.carries.remove(&sub) else { return };
+        for Carried { group, .. } in carry.groups {
+            let known = of.groups.get_mut(&group).expect("its tag sector was with it");
+            known.is_busy = false;
+            known.waiting.append(&mut known.said);
+            of.take_back(group);
+        }
+    }
+
+    /// All announced writes that have ended are such.
+    pub(super) fn give_up_carries(&mut self, drive: DriveIdx) {
+        let carries = self.drives[drive.as_usize()].carries.iter();
+        let ended = carries.filter(|(_, carry)| carry.stage >= Stage::Ended).map(|(sub, _)| *sub);
+        let ended: Vec<SubId> = ended.collect();
+        ended.into_iter().for_each(|sub| self.give_up_carry(drive, sub));
+    }
+
+    /// A flush of a drive begins.
+    pub(crate) fn begin_flush(&mut self, drive: DriveIdx) {
+        let carries = self.drives[drive.as_usize()].carries.values_mut();
+        let ended = carries.filter(|carry| carry.stage == Stage::Ended);
+        ended.for_each(|carry| carry.stage = Stage::Flushing);
+    }
+
+    /// It has ended.
+    pub(crate) fn end_flush(&mut self, drive: DriveIdx) {
+        let carries = self.drives[drive.as_usize()].carries.values_mut();
+        let flushed = carries.filter(|carry| carry.stage == Stage::Flushing);
+        flushed.for_each(|carry| carry.stage = Stage::Durable);
+    }
+
+    /// What is durable with its tag sectors is read back when the drive is idle. Returns the transactions of which a sector is safe
+    /// now, each as often as it has some.
+    pub(crate) fn settle(&mut self, drive: DriveIdx) -> Vec<u64> {
+        let of = &mut self.drives[drive.as_usize()];
+        let mut safe = Vec::new();
+        let durable = of.carries.extract_if(.., |_, carry| carry.stage == Stage::Durable);
+        let groups: Vec<Carried> = durable.flat_map(|(_, carry)| carry.groups).collect();
+        if groups.is_empty() {
+            return safe;
+        }
+        for Carried { group, .. } in groups {
+            let known = of.groups.get_mut(&group).expect("its tag sector was with it");
+            (known.is_busy, known.is_unchecked) = (false, true);
+            safe.append(&mut known.said);
+            of.unchecked.insert(group);
+        }
+        while of.unchecked.len() > UNCHECKED_MAX {
+            let first = of.unchecked.pop_first().expect("there are many");
+            of.groups.get_mut(&first).expect("it is to be checked").is_unchecked = false;
+        }
+        safe.extend(of.take_safe());
+        safe
+    }
+
+    /// How many tag sectors of a drive are to be read back.
+    pub(crate) fn unchecked(&self, drive: DriveIdx) -> usize {
+        self.drives[drive.as_usize()].unchecked.len()
+    }
+
+    /// A tag sector was read back; returns whether it says what was written. If not, a command was lost that had the data as well:
+    /// what memory has is what they should be.
+    pub(super) fn check(&mut self, drive: DriveIdx, group: u64, found: Option<Sums>) -> bool {
+        let of = &mut self.drives[drive.as_usize()];
+        of.unchecked.remove(&group);
+        let known = of.groups.entry(group).or_default();
+        known.is_unchecked = false;
+        if known.tag.as_deref() == found.as_ref() {
+            return true;
+        }
+        of.take_back(group);
+        false
+    }
+}
