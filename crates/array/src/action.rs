@@ -10,9 +10,9 @@ use crate::log::record::{Record, RingName};
 use crate::meta::metadata::Inscription;
 use crate::meta::superblock::Superblock;
 use crate::names::{OpId, SubId};
-use crate::tags::ReadTag;
 use crate::tags::list::ListSector;
 use crate::tags::sector::TagSector;
+use crate::tags::{ReadTag, TagAlong};
 
 /// What the runtime must do next. Actions are carried out in order, each before the next is polled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,6 +103,8 @@ pub enum Action {
         id: u64,
         /// The sectors, in order.
         of: Vec<Segment>,
+        /// Tag sectors that they go into as well.
+        into: Vec<TagAlong>,
     },
     /// See which of these sums are zero. The answer goes to
     /// [`Array::handle_checked`](crate::Array::handle_checked) before the next action is polled.
@@ -120,6 +122,13 @@ pub enum Action {
     Deliver(Deliver),
     /// A request has ended.
     Answer(Answer),
+}
+
+impl Action {
+    /// Computes the checksums of these sectors.
+    pub(crate) fn digest(id: u64, of: Vec<Segment>) -> Self {
+        Self::Digest { id, of, into: Vec::new() }
+    }
 }
 
 /// What a member records of the array.
@@ -209,6 +218,20 @@ pub(crate) fn append(segments: &mut Vec<Segment>, place: Place) {
         Some(last) if last.place.plus(last.sectors) == place => last.sectors += 1,
         Some(_) | None => segments.push(Segment { place, sectors: 1 }),
     }
+}
+
+/// The sectors from one on of what these name.
+pub(crate) fn part_of(segments: &[Segment], mut from: u32, mut count: u32) -> Vec<Segment> {
+    let mut part = Vec::new();
+    for &Segment { place, sectors } in segments {
+        let skipped = from.min(sectors);
+        let taken = count.min(sectors - skipped);
+        if taken > 0 {
+            part.push(Segment { place: place.plus(skipped), sectors: taken });
+        }
+        (from, count) = (from - skipped, count - taken);
+    }
+    part
 }
 
 /// A command for one drive.

@@ -35,7 +35,8 @@ pub(crate) use self::purpose::Purpose;
 use self::queues::Commands;
 use self::room::ReadLists;
 pub(crate) use self::sub::{Enqueue, ForComing, Sub, Written, loses_drive};
-pub(crate) use self::tagging::WRITTEN;
+use self::tagging::Along;
+pub(crate) use self::tagging::{ALONG, WRITTEN};
 use self::writes::ClientWrites;
 use crate::action::Action;
 use crate::counters::Counters;
@@ -68,6 +69,7 @@ pub(crate) struct Core {
     pub(crate) tags: Option<Tags>,
     /// What was written in place and has its checksums computed, and how often that was asked for.
     summing: BTreeMap<u64, Vec<Cell>>,
+    along: BTreeMap<u64, Along>,
     tagged: u64,
     pub(crate) reads: ReadLists,
     commands: Commands,
@@ -95,6 +97,7 @@ impl Core {
                 .tag_groups()
                 .map(|groups| Tags::new(groups, count, list_max, has_bytes)),
             summing: BTreeMap::new(),
+            along: BTreeMap::new(),
             tagged: 0,
             reads: ReadLists::default(),
             commands: Commands::new(count),

@@ -68,7 +68,7 @@ counters! {
     journal_places, "commands", "Commands that wrote journaled data back to its home location.";
     journal_flushes, "commands", "Flushes of a drive that made such writes durable.";
     corrupt_sectors, "sectors", "Sectors that a read returned with another checksum than they should have.";
-    tag_reads, "commands", "Reads of tag sectors that were to be written.";
+    tag_reads, "commands", "Reads of tag sectors that were to be written, or that were written with their data.";
     tag_writes, "commands", "Writes of tag sectors.";
     tag_lists, "commands", "Writes of lists of checksums that tag sectors do not have yet.";
     journal_unrecovered, "sectors", "Sectors whose last contents could not be recovered at a start after a crash.";

@@ -386,10 +386,13 @@ impl Engine {
                     let now = self.now();
                     self.parts.array.handle_examined(now, buf, found);
                 }
-                Action::Digest { id, of } => {
+                Action::Digest { id, of, into } => {
                     let pieces = self.parts.buffers.share(&of);
                     let sums = checksums(pieces.iter().map(Piece::bytes));
                     drop(pieces);
+                    for tag in &into {
+                        self.parts.buffers.inscribe(tag.into, &tag.encode(&sums));
+                    }
                     let now = self.now();
                     self.parts.array.handle_digested(now, id, &sums);
                 }

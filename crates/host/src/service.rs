@@ -135,7 +135,9 @@ impl Assembled {
             patience: Some(options.patience),
             background: Some(Budget::DEFAULT),
             journal: JournalSettings::of(&self.assembly),
-            verify: options.verify,
+            verify: options
+                .verify
+                .map(|verify| verify.for_sectors_with(self.spec().has_checksums())),
         };
         let array = Array::new(&settings, Streams::new(options.seed));
         let size = array.size();

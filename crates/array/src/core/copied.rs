@@ -80,6 +80,8 @@ pub(crate) enum What {
     Copy,
     /// It is a write of the array to these sectors, as the layout counts them.
     Twin(Extent),
+    /// It is the list of checksums that its tag sectors lack.
+    List,
     /// It makes all before it safe.
     Flush,
 }
@@ -233,7 +235,7 @@ impl Copied {
     fn twins(&self) -> impl Iterator<Item = Extent> {
         self.inside.values().filter_map(|coming| match coming.what {
             What::Twin(extent) => Some(extent),
-            What::Wipe | What::Copy | What::Flush => None,
+            What::Wipe | What::Copy | What::List | What::Flush => None,
         })
     }
 

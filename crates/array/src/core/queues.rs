@@ -169,6 +169,7 @@ impl Core {
             first: None,
             unproven: Vec::new(),
             corrupt: Vec::new(),
+            along: None,
             origin,
             fate,
             since,
@@ -194,6 +195,9 @@ impl Core {
         self.drives.note_withdrawn(now, state.drive, state.fate);
         let state = self.commands.subs.remove(sub).expect("it was there");
         self.note_queue(&state, false);
+        if let Some(tags) = &mut self.tags {
+            tags.withdraw_carry(state.drive, sub);
+        }
         true
     }
 
@@ -259,6 +263,7 @@ impl Core {
 
     /// Hands a command to its drive.
     fn submit(&mut self, now: Instant, drive: DriveIdx, sub: SubId) {
+        self.take_tags_along(drive, sub);
         let state = self.commands.subs.get_mut(sub).expect("a queued command is known");
         assert_eq!(state.drive, drive, "{sub:?} waits for another drive");
         assert!(state.started.is_none(), "{sub:?} is inside a drive already");
@@ -407,7 +412,7 @@ impl Core {
             && outcome.is_good()
             && !is_mend(&self.verify, &state)
         {
-            self.note_untagged(&state, extent);
+            self.note_untagged(sub, &state, extent);
             let is_awaited = state.since.is_some() || state.purpose == Purpose::Place;
             let sent = Sent { segments: state.segments.as_slice(), is_awaited };
             self.verify.note_written(now, drive);

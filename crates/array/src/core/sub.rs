@@ -28,6 +28,8 @@ pub(crate) struct Sub {
     /// they should.
     pub(crate) unproven: Vec<u32>,
     pub(crate) corrupt: Vec<u32>,
+    /// What it writes with tag sectors between, once it is inside.
+    pub(super) along: Option<Box<(Extent, Segments)>>,
     pub(super) origin: u64,
     pub(super) fate: Fate,
     pub(super) since: Option<Instant>,
@@ -138,7 +140,7 @@ pub(super) fn submit(area: &Area, tags: Option<&Tags>, sub: SubId, state: &Sub) 
         (Command::Read { extent, .. }, &[Segment { place, .. }]) => {
             Segment { place, sectors: extent.sectors.get() as u32 }.into()
         }
-        _ => state.segments.clone(),
+        _ => state.along.as_ref().map_or(&state.segments, |along| &along.1).clone(),
     };
     Submit { drive, sub, command, segments, origin }
 }
@@ -166,6 +168,11 @@ fn on_drive(area: &Area, tags: Option<&Tags>, sub: &Sub) -> Command {
                     _ => area.on_drive(extent),
                 });
                 return Command::Read { extent: there, effort };
+            }
+            if let (Command::Write { durability, zero_tail, .. }, Some(along)) =
+                (sub.command, &sub.along)
+            {
+                return Command::Write { extent: along.0, durability, zero_tail };
             }
             let there = area.on_drive(extent);
             assert_eq!(there.sectors, extent.sectors, "a write would cover a tag sector");

@@ -1,18 +1,19 @@
 //! What the heart of the array does for the checksums of sectors: which tag sectors a read brings, what its sectors are compared
 //! with, and what is remembered of a write.
 
-use levelhead_block::{Command, Outcome, Place, Segment};
+use levelhead_block::{BufId, Command, Durability, Outcome, Place, Segment};
 use levelhead_units::{DriveIdx, Extent, Lba, Sectors};
 
 use super::geometry::Geometry;
 use super::{Core, Purpose, Sub};
-use crate::action::Action;
+use crate::action::{Action, part_of};
 use crate::log::contents::Stored;
 use crate::names::SubId;
 use crate::shape::Cell;
-use crate::tags::ReadTag;
+use crate::tags::carried::{Carriage, Going};
 use crate::tags::sector::{Sums, TagSector};
 use crate::tags::state::Tags;
+use crate::tags::{ReadTag, TagAlong};
 
 impl Geometry {
     /// A sector of the group whose tag sector a command writes, if it writes one.
@@ -69,10 +70,8 @@ impl Core {
             !tags.knows(state.drive, group) && is_coming
         };
         let is_unread = tags.is_unread(state.drive);
-        // A drive that is late with it is not waited for.
-        let is_late = self.drives.silent().or(self.log.hindering).contains(state.drive);
         let is_read = matches!(outcome, Outcome::Done { .. }) && !state.is_orphan;
-        is_read && !is_late && (is_unread || tags.groups_of(extent).any(is_brought))
+        is_read && (is_unread || tags.groups_of(extent).any(is_brought))
     }
 
     /// What a read has brought was compared, or nothing wants it.
@@ -145,14 +144,103 @@ impl Core {
         untagged
     }
 
-    /// A write in place has ended well: what was written has another checksum from now on.
-    pub(super) fn note_untagged(&mut self, state: &Sub, extent: Extent) {
+    /// Whether the tag sector of a group may be written with its data by a command that is not in its drive's queue yet.
+    pub(crate) fn may_carry(&self, drive: DriveIdx, group: u64) -> bool {
+        self.tags.as_ref().is_some_and(|tags| tags.may_hold(drive) && tags.may_carry(drive, group))
+    }
+
+    /// A write that was announced is in its drive's queue, and has all data of these groups (TG8).
+    pub(crate) fn announce(&mut self, sub: SubId, groups: &[u64]) {
         let Some(tags) = &mut self.tags else { return };
-        extent.iter().for_each(|lba| tags.note_written(state.drive, lba));
-        if !self.out.carries_content() {
-            return extent.iter().for_each(|lba| tags.note_sum(state.drive, lba, 0));
+        let Some(state) = self.commands.subs.get(sub) else { return };
+        let extent = state.command.extent().expect("it writes somewhere");
+        tags.announce(state.drive, sub, extent, groups);
+    }
+
+    /// A command goes out to its drive: what was announced has tag sectors with it (TG8).
+    pub(super) fn take_tags_along(&mut self, drive: DriveIdx, sub: SubId) {
+        let Some(tags) = &mut self.tags else { return };
+        // Of a drive that is copied the sectors beside may be copied already.
+        let is_copied = self.holdings.copied_mut().is_some_and(|copied| copied.drive == drive);
+        let area = self.place.area();
+        let Some(going) = tags.send_with(area, drive, sub, !is_copied) else { return };
+        let state = self.commands.subs.get_mut(sub).expect("a queued command is known");
+        let extent = state.command.extent().expect("it writes somewhere");
+        let count = extent.sectors.as_usize();
+        let tag_sectors = Sectors::new(going.len() as u64);
+        let buf = (!going.is_empty()).then(|| self.out.acquire(tag_sectors));
+        if let Some(buf) = buf {
+            let own = (0..).zip(&going).map(|(at, Going { tag, .. })| {
+                let place = Place { buf, sector: at };
+                (tag.lba, vec![Segment { place, sectors: 1 }])
+            });
+            let data = area.pieces(extent).into_iter().map(|piece| {
+                let from = (piece.counted.lba - extent.lba).get() as u32;
+                let sectors = piece.counted.sectors.get() as u32;
+                (piece.lba, part_of(&state.segments, from, sectors))
+            });
+            let mut parts: Vec<(Lba, Vec<Segment>)> = own.chain(data).collect();
+            parts.sort_unstable_by_key(|(lba, _)| *lba);
+            let sectors = extent.sectors + tag_sectors;
+            let segments: Vec<Segment> = parts.iter().flat_map(|(_, of)| of.clone()).collect();
+            state.along = Some(Box::new((Extent::new(parts[0].0, sectors), segments.into())));
         }
-        let cells = extent.iter().map(|lba| Cell { drive: state.drive, lba }).collect();
+        if !self.out.carries_content() {
+            tags.begin_carry(drive, sub, buf, vec![0; count], &going);
+            return;
+        }
+        let (array, list) = (self.meta.now().array, tags.durable_list(drive));
+        let along = |(at, going): (u32, &Going)| {
+            let Going { tag, sums } = going;
+            let own = |lba: Lba| lba.clamp(extent.lba, extent.end());
+            let (first, end) = (own(tag.covers.lba), own(tag.covers.end()));
+            TagAlong {
+                into: Place { buf: buf.expect("there are some"), sector: at },
+                tag: TagSector { array, drive, group: tag.group, list, sums: *sums },
+                of: (first - extent.lba).as_usize()..(end - extent.lba).as_usize(),
+                first: tags.find(first).1,
+            }
+        };
+        let into = (0..).zip(&going).map(along).collect();
+        self.tagged += 1;
+        let id = ALONG | self.tagged;
+        let of = state.segments.to_vec();
+        self.along.insert(id, Along { drive, sub, buf, going });
+        self.out.push(Action::Digest { id, of, into });
+    }
+
+    /// The checksums of what goes out with tag sectors; returns whether these are some.
+    pub(crate) fn handle_sums_along(&mut self, id: u64, sums: &[u32]) -> bool {
+        let Some(Along { drive, sub, buf, going }) = self.along.remove(&id) else { return false };
+        let tags = self.tags.as_mut().expect("only an array with checksums asks for these");
+        if !tags.begin_carry(drive, sub, buf, sums.to_vec(), &going) {
+            buf.into_iter().for_each(|buf| self.out.release(buf));
+        }
+        true
+    }
+
+    /// A write in place has ended well: what was written has another checksum from now on.
+    pub(super) fn note_untagged(&mut self, sub: SubId, state: &Sub, extent: Extent) {
+        let Some(tags) = &mut self.tags else { return };
+        let drive = state.drive;
+        let is_durable =
+            matches!(state.command, Command::Write { durability: Durability::Durable, .. });
+        if let Some(Carriage { buf, sums }) = tags.end_carry(drive, sub, is_durable) {
+            for (lba, sum) in sums {
+                tags.note_written(drive, lba);
+                tags.note_sum(drive, lba, sum);
+            }
+            if state.purpose == Purpose::Place {
+                // The journal has it: no flush is asked for.
+                tags.give_up_carry(drive, sub);
+            }
+            return buf.into_iter().for_each(|buf| self.out.release(buf));
+        }
+        extent.iter().for_each(|lba| tags.note_written(drive, lba));
+        if !self.out.carries_content() {
+            return extent.iter().for_each(|lba| tags.note_sum(drive, lba, 0));
+        }
+        let cells = extent.iter().map(|lba| Cell { drive, lba }).collect();
         self.sum_written(cells, state.segments.to_vec());
     }
 
@@ -160,7 +248,7 @@ impl Core {
         self.tagged += 1;
         let id = WRITTEN | self.tagged;
         self.summing.insert(id, cells);
-        self.out.push(Action::Digest { id, of });
+        self.out.push(Action::digest(id, of));
     }
 
     /// What was read of these sectors is what they hold: nothing says that it is not.
@@ -219,5 +307,15 @@ impl Core {
     }
 }
 
-/// The names of what writes in place are to have computed.
+/// The names of what writes in place are to have computed, and of what goes out with tag sectors.
 pub(crate) const WRITTEN: u64 = 1 << 62;
+pub(crate) const ALONG: u64 = 1 << 61;
+
+/// An announced write whose checksums are being computed.
+#[derive(Clone, Debug)]
+pub(super) struct Along {
+    drive: DriveIdx,
+    sub: SubId,
+    buf: Option<BufId>,
+    going: Vec<Going>,
+}

@@ -4,6 +4,9 @@
 //! it lacks: a scratch is read over in a few commands. What is remembered halves every hour. A drive with more than
 //! [`ERRORS_MAX`] is done without, if the layout survives that: Linux MD does so at 20 with the same halving, ZFS at
 //! 10 within ten minutes. A drive that the array cannot do without is never given up for its errors.
+//!
+//! Reads that return sectors with other checksums than they should have are errors too, but at most one in ten seconds: a bad
+//! cable or a write that went astray spoils many of them at once, and all are repaired.
 
 use levelhead_units::{Instant, Nanos};
 
@@ -13,12 +16,17 @@ pub(crate) const ERRORS_MAX: u32 = 32;
 /// What is remembered halves in this time.
 const HALVING: Nanos = Nanos::from_secs(3_600);
 
+/// Of reads with wrong checksums one counts in this time.
+const CORRUPT_EVERY: Nanos = Nanos::from_secs(10);
+
 /// What is remembered of one drive.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReadErrors {
     count: u32,
     since: Instant,
     is_told: bool,
+    /// When a read with a wrong checksum counts again.
+    corrupt_from: Instant,
 }
 
 impl ReadErrors {
@@ -32,6 +40,15 @@ impl ReadErrors {
         }
         self.count = self.count.saturating_add(1);
         self.count > ERRORS_MAX
+    }
+
+    /// One more read has returned sectors with wrong checksums. Returns whether they are too many.
+    pub(crate) fn note_corrupt(&mut self, now: Instant) -> bool {
+        if now < self.corrupt_from {
+            return false;
+        }
+        self.corrupt_from = now + CORRUPT_EVERY;
+        self.note(now)
     }
 
     /// Whether it is the first time that the drive is kept although they are too many.
@@ -57,5 +74,17 @@ mod tests {
         let mut errors = ReadErrors::default();
         let hourly = |hour: u64| Instant::ZERO + Nanos::from_secs(3_600 * hour);
         assert!((0..1_000).all(|at| !errors.note(hourly(at / 10))), "ten an hour are never");
+    }
+
+    #[test]
+    fn wrong_checksums_are_too_many_only_if_they_go_on() {
+        let mut errors = ReadErrors::default();
+        assert!(
+            (0..1_000).all(|_| !errors.note_corrupt(Instant::ZERO)),
+            "all at once count as one"
+        );
+        assert_eq!(errors.count(), 1);
+        let later = |at: u64| Instant::ZERO + CORRUPT_EVERY * at;
+        assert!((1..=u64::from(ERRORS_MAX)).any(|at| errors.note_corrupt(later(at))));
     }
 }

@@ -147,13 +147,16 @@ impl Journal {
         let is_whole = (0..head.sectors).eq(part.iter().map(|of| of.index));
         heads.known.pop();
         if is_whole {
-            return self.note_list(core, drive, slot, &part);
+            // What there is of a newer one is newer.
+            let newer = heads.part.take().into_iter().flat_map(|(_, newer)| newer);
+            let list: Vec<ListSector> = part.into_iter().chain(newer).collect();
+            return self.note_list(core, drive, slot, &list);
         }
         heads.part.get_or_insert((slot, part));
         self.read_newest(core, now, drive);
     }
 
-    /// Reads the newest list of a drive that is not known to have gaps; without any, what there is of the newest one counts.
+    /// Reads the newest list of a drive that is not known to have gaps; without any, only what there is of the newest one counts.
     fn read_newest(&mut self, core: &mut Core, now: Instant, drive: DriveIdx) {
         let heads = &self.loading_mut().drives[&drive];
         if heads.left > 0 {

@@ -399,6 +399,8 @@ impl Journal {
             return;
         }
         if let Some(ids) = self.placing.placers[at].take_flushed(now, sub) {
+            core.tags.iter_mut().for_each(|tags| tags.end_flush(drive));
+            self.settle_tags(core, drive);
             for id in ids {
                 self.note_streamed_safe(core, drive, id);
             }

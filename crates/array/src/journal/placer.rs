@@ -116,6 +116,8 @@ pub(crate) struct Placer {
     unsafe_ids: Vec<u64>,
     /// How many sectors they have.
     streamed: usize,
+    /// Whether there are tag sectors that a flush must make safe.
+    has_tags: bool,
     /// Since when there are some.
     unsafe_since: Instant,
     flush: Option<Flush>,
@@ -135,6 +137,7 @@ impl Placer {
             inside: BTreeSet::new(),
             unsafe_ids: Vec::new(),
             streamed: 0,
+            has_tags: false,
             unsafe_since: Instant::ZERO,
             flush: None,
         }
@@ -218,16 +221,28 @@ impl Placer {
 
     /// An intent has this many sectors in their places that a flush must make safe.
     pub(crate) fn note_streamed(&mut self, now: Instant, id: u64, sectors: usize) {
-        if self.unsafe_ids.is_empty() {
+        if self.is_safe() {
             self.unsafe_since = now;
         }
         self.unsafe_ids.push(id);
         self.streamed += sectors;
     }
 
+    /// Tag sectors have been written with their data, which a flush must make safe, whatever becomes of the intent.
+    pub(crate) fn note_tags(&mut self, now: Instant) {
+        if self.is_safe() {
+            self.unsafe_since = now;
+        }
+        self.has_tags = true;
+    }
+
+    fn is_safe(&self) -> bool {
+        self.unsafe_ids.is_empty() && !self.has_tags
+    }
+
     /// When the drive is flushed for what is in place, at the latest.
     pub(crate) fn flush_at(&self) -> Option<Instant> {
-        let is_due = self.flush.is_none() && !self.unsafe_ids.is_empty();
+        let is_due = self.flush.is_none() && !self.is_safe();
         is_due.then(|| self.unsafe_since + FLUSH_PAUSE)
     }
 
@@ -240,7 +255,7 @@ impl Placer {
 
     pub(crate) fn note_flush(&mut self, sub: SubId) {
         assert!(self.flush.is_none(), "drive {} is being flushed", self.drive);
-        self.streamed = 0;
+        (self.streamed, self.has_tags) = (0, false);
         self.flush = Some(Flush { sub, covers: std::mem::take(&mut self.unsafe_ids) });
     }
 

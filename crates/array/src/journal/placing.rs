@@ -75,6 +75,7 @@ impl Journal {
 
     /// Flushes the drives that have much in place that is not safe.
     pub(super) fn flush(&mut self, core: &mut Core, now: Instant) {
+        self.note_tags_ended(core, now);
         let haste = match core.log.at_risk.is_awaited() {
             true => Haste::Now,
             false => self.flush_haste(),
@@ -84,6 +85,7 @@ impl Journal {
                 let sub = self.ask(core, now, drive, Command::Flush, Vec::new());
                 core.counters.journal_flushes += 1;
                 self.placing.placers[drive.as_usize()].note_flush(sub);
+                core.tags.iter_mut().for_each(|tags| tags.begin_flush(drive));
             }
         }
     }

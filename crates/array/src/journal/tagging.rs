@@ -7,13 +7,16 @@ use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos, Sectors};
 use super::placer::Haste;
 use super::{Blocked, Journal};
 use crate::action::{Action, Inscribed};
-use crate::core::{Core, Enqueue, Purpose};
+use crate::core::copied::What;
+use crate::core::{Core, Enqueue, ForComing, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
+use crate::meta::superblock::Uuid;
 use crate::names::SubId;
 use crate::tags::ReadTag;
-use crate::tags::list::{ListSector, sectors_of};
-use crate::tags::sector::{Sums, TagSector};
+use crate::tags::list::{ListSector, Owner, sectors_of};
+use crate::tags::listing::Listed;
+use crate::tags::sector::TagSector;
 use crate::tags::state::Next;
 
 /// A drive that has had nothing else to do for this long gets tag sectors to write: longer than the gaps between the commands of
@@ -37,7 +40,7 @@ const LIST_FROM: [u64; 2] = [4, 1_024];
 
 impl Journal {
     /// Writes tag sectors and lists.
-    pub(super) fn tag(&self, core: &mut Core, now: Instant) {
+    pub(super) fn tag(&mut self, core: &mut Core, now: Instant) {
         if core.tags.is_none() || core.has_failed() || !core.gate.may_write() {
             return;
         }
@@ -45,6 +48,7 @@ impl Journal {
             |drive: &DriveIdx| core.tags.as_ref().is_some_and(|tags| !tags.is_unread(*drive));
         let drives: Vec<DriveIdx> = core.drives.reachable().iter().filter(is_read).collect();
         for drive in drives {
+            self.settle_tags(core, drive);
             if self.wants_list(core, drive) {
                 self.list(core, now, drive);
             }
@@ -54,12 +58,26 @@ impl Journal {
         }
     }
 
+    /// What has its tag sectors with it is durable.
+    pub(super) fn settle_tags(&mut self, core: &mut Core, drive: DriveIdx) {
+        let Some(tags) = &mut core.tags else { return };
+        tags.settle(drive).into_iter().for_each(|id| self.note_safe(core, drive, id));
+    }
+
+    /// What has ended with tag sectors is to be flushed.
+    pub(super) fn note_tags_ended(&mut self, core: &Core, now: Instant) {
+        let Some(tags) = &core.tags else { return };
+        let ended = core.drives.reachable();
+        let ended = ended.iter().filter(|&drive| tags.has_carries_ended(drive));
+        ended.for_each(|drive| self.placing.placers[drive.as_usize()].note_tags(now));
+    }
+
     /// When a drive has been idle for long enough that tag sectors are written, if that is still to come.
     pub(crate) fn tag_at(&self, core: &Core, now: Instant) -> Option<Instant> {
         let tags = core.tags.as_ref().filter(|tags| tags.has_lists())?;
         let drives = core.drives.reachable();
         let waits = |drive: &DriveIdx| {
-            tags.unfolded(*drive) > 0
+            tags.unfolded(*drive) + tags.unchecked(*drive) > 0
                 && !tags.is_unread(*drive)
                 && core.drives.queue_len(*drive) == tags.inside(*drive)
         };
@@ -86,40 +104,67 @@ impl Journal {
 
     /// Whether transactions that wait for lists are to be over soon.
     fn is_list_awaited(&self) -> bool {
-        let is_blocked = matches!(self.requests.blocked, Some(Blocked::Space(_)));
+        let is_blocked = matches!(self.requests.blocked, Some(Blocked::Space(_) | Blocked::Intent));
         self.recovery.is_some() || self.placing.drains || is_blocked
     }
 
     fn list(&self, core: &mut Core, now: Instant, drive: DriveIdx) {
-        let tags = core.tags.as_ref().expect("it has some");
-        let Some(listed) = tags.new_list(drive, self.transactions.next) else { return };
+        let tags = core.tags.as_mut().expect("it has some");
+        let Some(listed) = tags.new_list(drive, self.transactions.next) else {
+            return tags.want_list(drive);
+        };
+        let (slot, buf) = self.inscribe_list(core, self.owner(drive), &listed);
+        let sub = ask(core, now, drive, durable(slot), buf);
+        core.tags.as_mut().expect("it has some").begin_list(drive, sub, buf, &listed);
+    }
+
+    /// Puts a list into memory; returns where on its drive it goes, and the memory.
+    fn inscribe_list(&self, core: &mut Core, owner: Owner, listed: &Listed) -> (Extent, BufId) {
         let sectors = sectors_of(listed.entries.len());
         let slot = Extent::new(self.slot(listed.slot).lba, sectors);
         let buf = core.out.acquire(sectors);
         if core.out.carries_content() {
-            let what = ListSector::of(self.owner(drive), listed.generation, &listed.entries);
+            let what = ListSector::of(owner, listed.generation, &listed.entries);
             let what = Inscribed::List(what.into());
             core.out.push(Action::Inscribe { into: Place { buf, sector: 0 }, what });
         }
         core.counters.tag_lists += 1;
-        let sub = ask(core, now, drive, durable(slot), buf);
-        core.tags.as_mut().expect("it has some").begin_list(drive, sub, buf, &listed);
+        (slot, buf)
+    }
+
+    /// Writes the list of a lost drive to its copy, which is to be this member; returns whether there is one.
+    pub(crate) fn list_copy(
+        &self,
+        core: &mut Core,
+        now: Instant,
+        drive: DriveIdx,
+        member: Uuid,
+    ) -> bool {
+        let Some(tags) = core.tags.as_mut().filter(|tags| tags.has_lists()) else { return false };
+        let listed = tags.list_of_copy(drive, self.transactions.next);
+        let owner = Owner { member, ..self.owner(drive) };
+        let (slot, buf) = self.inscribe_list(core, owner, &listed);
+        let sectors = slot.sectors.get() as u32;
+        let segments = Segment { place: Place { buf, sector: 0 }, sectors }.into();
+        let (what, command, bufs) = (What::List, durable(slot), vec![buf]);
+        core.ask_coming(now, ForComing { what, command, segments, bufs });
+        true
     }
 
     fn next_tag(&self, core: &Core, now: Instant, drive: DriveIdx) -> Option<Next> {
         let tags = core.tags.as_ref()?;
         let (unfolded, inside) = (tags.unfolded(drive), tags.inside(drive));
-        if unfolded == 0 {
+        if unfolded + tags.unchecked(drive) == 0 {
             return None;
         }
         let is_idle = core.drives.queue_len(drive) == inside;
+        let has_rested = is_idle && tags.busy_at(drive) + IDLE_AFTER <= now;
         let most = if tags.has_lists() {
-            let has_rested = is_idle && tags.busy_at(drive) + IDLE_AFTER <= now;
             let idle = if has_rested { IDLE_MAX } else { 0 };
             match tags.is_full(drive) {
                 true if self.is_list_awaited() || tags.is_list_wanted(drive) => COMMANDS_MAX,
                 true => idle.max(1),
-                false => idle,
+                false => idle.max(usize::from(tags.has_bad(drive))),
             }
         } else {
             let awaited = core.log.at_risk.is_awaited() || self.recovery.is_some();
@@ -139,7 +184,7 @@ impl Journal {
             let tag = area.tag_of(Lba::new(group * tags.sectors())).expect("it has groups");
             tag.covers.sectors.as_usize()
         };
-        tags.next(drive, area.count_at(core.arm(drive)), sectors)
+        tags.next(drive, area.count_at(core.arm(drive)), has_rested, sectors)
     }
 
     /// Writes a tag sector, or reads it to be written.
@@ -152,7 +197,12 @@ impl Journal {
         let (command, buf) = match &next {
             Next::Read(_) => {
                 core.counters.tag_reads += 1;
-                (Command::Read { extent, effort: Effort::Full }, core.out.name_buf())
+                // What was written with its data is to come from the medium.
+                let effort = match tags.is_unchecked(drive, group) {
+                    true => Effort::Medium,
+                    false => Effort::Full,
+                };
+                (Command::Read { extent, effort }, core.out.name_buf())
             }
             Next::Write(_, sums) => {
                 core.counters.tag_writes += 1;
@@ -202,7 +252,8 @@ impl Journal {
             let of = vec![ReadTag { group, place: Place { buf, sector: 0 } }];
             core.out.push(Action::Tags { sub, drive, of });
         } else {
-            tags.end_tag_read(drive, sub, is_good.then_some((Sums::OF_NOTHING, 0)));
+            let said = tags.said_before(drive, group);
+            tags.end_tag_read(drive, sub, said.filter(|_| is_good));
         }
         core.out.release(buf);
     }

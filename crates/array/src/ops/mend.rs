@@ -201,7 +201,7 @@ impl MendOp {
         };
         match self.recalls.iter().map(segment).collect::<Option<Vec<Segment>>>() {
             Some(found) if core.out.carries_content() => {
-                core.out.push(Action::Digest { id: self.op, of: found.clone() });
+                core.out.push(Action::digest(self.op, found.clone()));
                 (self.found, self.phase) = (found, Phase::Summing(Source::Rings));
             }
             Some(_) | None => self.turn_to_others(core),
@@ -354,7 +354,7 @@ impl MendOp {
             return self.write(core, now, Vec::new());
         }
         self.phase = Phase::Summing(Source::Others);
-        core.out.push(Action::Digest { id: self.op, of: self.found.clone() });
+        core.out.push(Action::digest(self.op, self.found.clone()));
     }
 
     /// Reads what is beside it and what its drive has, where that may say that something redundant is stale.

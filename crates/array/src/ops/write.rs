@@ -41,7 +41,7 @@ use crate::ops::fetch::{ArraySector, Codeword, Fetch, Manner, Wish, find_sectors
 use crate::ops::read::on_drives;
 use crate::ops::ways::{Choice, Method, Way, copying, readable};
 use crate::policy::level::LAGS_FOR_WRITES;
-use crate::shape::{Area, Cell, Layout, Row};
+use crate::shape::{Cell, Layout, Row};
 
 /// One client's part of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +116,8 @@ struct Run {
     drive: DriveIdx,
     extent: Extent,
     segments: Vec<Segment>,
+    /// The groups whose tag sectors lie between.
+    along: Vec<u64>,
 }
 
 /// How a write ended.
@@ -508,7 +510,7 @@ impl WriteOp {
         }
         cells.sort_unstable_by_key(|stored| stored.cell);
         let mut pending = Vec::new();
-        for Run { drive, extent, segments } in join(core.area(), &cells) {
+        for Run { drive, extent, segments, along } in self.join(core, &cells) {
             let command = Command::Write { extent, durability, zero_tail: ZeroTail::None };
             let sub = core.enqueue(
                 now,
@@ -523,10 +525,54 @@ impl WriteOp {
                     since: self.since(),
                 },
             );
+            if self.is_announced {
+                core.announce(sub, &along);
+            }
             pending.push(sub);
             self.cost.subs += 1;
         }
         pending
+    }
+
+    /// Runs of neighbouring cells on the same drive, with the pieces of memory they come from. What was announced goes over the tag
+    /// sectors of groups that it has all of (TG8).
+    fn join(&self, core: &Core, cells: &[Stored]) -> Vec<Run> {
+        let area = core.area();
+        let mut runs: Vec<Run> = Vec::new();
+        for (at, &Stored { cell: Cell { drive, lba }, place }) in cells.iter().enumerate() {
+            let last = runs.last_mut();
+            let last = last.filter(|run| run.drive == drive && run.extent.end() == lba);
+            let whole = || {
+                area.tag_of(lba).filter(|_| self.is_announced).filter(|tag| {
+                    let rest = (tag.covers.end() - lba).as_usize();
+                    let end = Cell { drive, lba: tag.covers.end() };
+                    let has_rest = cells.get(at + rest - 1).is_some_and(|last| {
+                        last.cell.drive == drive && last.cell.lba + Sectors::new(1) == end.lba
+                    });
+                    has_rest && area.may_pass(lba, lba) && core.may_carry(drive, tag.group)
+                })
+            };
+            let is_next = area.are_neighbours(lba, lba);
+            match last {
+                Some(run) if is_next => {
+                    run.extent.sectors += Sectors::new(1);
+                    append(&mut run.segments, place);
+                }
+                Some(run)
+                    if let Some(tag) = whole().filter(|tag| tag.covers.lba >= run.extent.lba) =>
+                {
+                    run.extent.sectors += Sectors::new(1);
+                    append(&mut run.segments, place);
+                    run.along.push(tag.group);
+                }
+                Some(_) | None => {
+                    let extent = Extent::new(lba, Sectors::new(1));
+                    let segments = vec![Segment { place, sectors: 1 }];
+                    runs.push(Run { drive, extent, segments, along: Vec::new() });
+                }
+            }
+        }
+        runs
     }
 
     /// What a mirror stores: the new data as it lies in memory, or what was read of one copy, on every other one.
@@ -825,26 +871,4 @@ fn changes_of(layout: &Layout, parts: &[Part]) -> Vec<Change> {
     }
     changes.sort_by_key(|change| (change.row, change.value.symbol)); // stable
     changes
-}
-
-/// Runs of neighbouring cells on the same drive, with the pieces of memory they come from.
-fn join(area: &Area, cells: &[Stored]) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
-    for &Stored { cell: Cell { drive, lba }, place } in cells {
-        match runs.last_mut() {
-            Some(run)
-                if run.drive == drive
-                    && run.extent.end() == lba
-                    && area.are_neighbours(lba, lba) =>
-            {
-                run.extent.sectors += Sectors::new(1);
-                append(&mut run.segments, place);
-            }
-            Some(_) | None => {
-                let extent = Extent::new(lba, Sectors::new(1));
-                runs.push(Run { drive, extent, segments: vec![Segment { place, sectors: 1 }] });
-            }
-        }
-    }
-    runs
 }

@@ -81,6 +81,15 @@ impl VerifySettings {
         wait: Nanos::from_millis(1),
         rules: Rules::ALL,
     };
+
+    /// The same for an array whose sectors have checksums or not: these say what was written, so that no bytes are kept, unless another
+    /// amount than the default was asked for. A sector is 4 bytes then and not 4,096.
+    #[must_use]
+    pub fn for_sectors_with(self, checksums: bool) -> Self {
+        let cache =
+            if checksums && self.cache == Self::IDLE.cache { Sectors::ZERO } else { self.cache };
+        Self { cache, ..self }
+    }
 }
 
 /// What was typed for it: `off`, `raw`, `idle` or `idle:8MiB`.
@@ -132,6 +141,15 @@ const CACHE_MAX: Sectors = Sectors::new(1 << 24);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sectors_with_checksums_need_no_bytes_to_be_read_back() {
+        let [idle, more] =
+            ["idle", "idle:8MiB"].map(|text| text.parse::<VerifyWrites>().unwrap().0.unwrap());
+        assert_eq!(idle.for_sectors_with(true).cache, Sectors::ZERO);
+        assert_eq!(idle.for_sectors_with(false).cache, VerifySettings::IDLE.cache);
+        assert_eq!(more.for_sectors_with(true).cache, more.cache);
+    }
 
     #[test]
     fn text_says_when_and_with_how_much_memory() {

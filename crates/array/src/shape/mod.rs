@@ -6,6 +6,7 @@ mod losses;
 pub(crate) mod redundancy;
 mod spec;
 
+pub(crate) use area::TagPlace;
 pub use area::{Area, DRIVE_SECTORS_MAX, Groups};
 pub use layout::{Cell, Layout, Row};
 pub use losses::Losses;

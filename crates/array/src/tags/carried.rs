@@ -6,50 +6,17 @@
 //!        +-- no list begins     is on its way into the tag sector  +-- durable
 //! ```
 
-use std::collections::BTreeSet;
-
 use levelhead_block::BufId;
 use levelhead_units::{DriveIdx, Extent, Lba, Sectors};
 
+use super::known::{Carried, Carry, Group, Stage};
 use super::sector::{SUMS, Sums};
-use super::state::{Group, OnDrive, Tags};
+use super::state::Tags;
 use crate::names::SubId;
 use crate::shape::{Area, TagPlace};
 
 /// The most tag sectors of a drive that are to be read back: what was written before the last GiB or two is believed.
 const UNCHECKED_MAX: usize = 8_192;
-
-/// A write that may have tag sectors with it.
-#[derive(Clone, Debug)]
-pub(super) struct Carry {
-    extent: Extent,
-    stage: Stage,
-    /// The groups whose tag sectors it writes.
-    pub(super) groups: Vec<Carried>,
-    /// The checksums of its sectors, once they are known.
-    sums: Vec<u32>,
-    /// The memory of the tag sectors, until the command has ended.
-    pub(super) buf: Option<BufId>,
-}
-
-/// A group whose tag sector is written with its data.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Carried {
-    pub(super) group: u64,
-    /// The number of the first of what that says and no list does, once it is on its way.
-    pub(super) order: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
-    Waiting,
-    Inside,
-    /// Inside the drive, and what its tag sectors say is known.
-    Begun,
-    Ended,
-    Flushing,
-    Durable,
-}
 
 /// A tag sector that goes to a drive with its data.
 #[derive(Clone, Debug)]
@@ -66,50 +33,6 @@ pub(crate) struct Carriage {
     pub(crate) buf: Option<BufId>,
     /// The checksums of its sectors, if they are known, of those of which no tag sector was with it.
     pub(crate) sums: Vec<(Lba, u32)>,
-}
-
-impl Carry {
-    /// Whether what its tag sectors say is in memory as what they say.
-    pub(super) fn has_begun(&self) -> bool {
-        self.stage >= Stage::Begun
-    }
-}
-
-impl OnDrive {
-    /// The groups of which what memory has is on its way into the tag sector.
-    pub(super) fn on_their_way(&self) -> BTreeSet<u64> {
-        let carries = self.carries.values().filter(|carry| carry.has_begun());
-        let carried = carries.flat_map(|carry| carry.groups.iter().map(|carried| carried.group));
-        self.folds.values().map(|fold| fold.group).chain(carried).collect()
-    }
-
-    /// Whether what memory has of a group is on its way into its tag sector.
-    pub(super) fn is_on_its_way(&self, group: u64) -> bool {
-        let mut carries = self.carries.values().filter(|carry| carry.has_begun());
-        self.folds.values().any(|fold| fold.group == group)
-            || carries.any(|carry| carry.groups.iter().any(|carried| carried.group == group))
-    }
-
-    /// Whether no list may begin: what commands write that the drive does not have yet would be older there than in their tag sectors
-    /// (TG6).
-    pub(super) fn has_carries_before(&self) -> bool {
-        let mut carries = self.carries.values();
-        carries.any(|carry| !carry.has_begun() && !carry.groups.is_empty())
-    }
-}
-
-impl OnDrive {
-    /// What memory has as what the tag sector of a group says is not there: it is to be written.
-    fn take_back(&mut self, group: u64) {
-        let known = self.groups.get_mut(&group).expect("memory has what it says");
-        self.lacking -= known.lacking();
-        let tag = known.tag.take().map_or(Sums::NONE, |tag| *tag);
-        let all = tag.under(known.newer.as_deref().unwrap_or(&Sums::NONE));
-        known.newer = Some(Box::new(all));
-        self.lacking += known.lacking();
-        self.unfolded.insert(group);
-        self.note_unlisted(group);
-    }
 }
 
 impl Tags {
@@ -131,13 +54,7 @@ impl Tags {
     }
 
     /// An announced write of these sectors waits in its drive's queue, which has all data of these groups.
-    pub(crate) fn announce(
-        &mut self,
-        drive: DriveIdx,
-        sub: SubId,
-        extent: Extent,
-        groups: &[u64],
-    ) {
+    pub(crate) fn announce(&mut self, drive: DriveIdx, sub: SubId, extent: Extent, groups: &[u64]) {
         for &group in groups {
             self.group_mut(drive, group).is_busy = true;
         }
@@ -155,8 +72,8 @@ impl Tags {
         }
     }
 
-    /// A write goes out to its drive: the tag sectors that go with it, in order, if it was announced. If it may take in what lies beside it, these are also
-    /// one before its first sector and one behind its last.
+    /// A write goes out to its drive: the tag sectors that go with it, in order, if it was announced. If it may take in what lies beside
+    /// it, these are also one before its first sector, and one behind its last that ends the area.
     pub(crate) fn send_with(
         &mut self,
         area: &Area,
@@ -170,7 +87,9 @@ impl Tags {
         let there = area.on_drive(extent);
         for group in self.groups_of(extent) {
             let tag = area.tag_of(self.first_of(group).max(extent.lba)).expect("it has groups");
-            let is_beside = tag.lba + Sectors::new(1) == there.lba || tag.lba == there.end();
+            // Of a stream what follows has the tag sector before it with it.
+            let is_last = tag.lba == there.end() && tag.covers.end() == extent.end();
+            let is_beside = tag.lba + Sectors::new(1) == there.lba || is_last;
             let may = may_widen && is_beside && self.may_carry(drive, group);
             if may && self.is_complete(drive, &tag, extent) {
                 groups.push(group);
@@ -214,7 +133,8 @@ impl Tags {
         }
     }
 
-    /// The checksums of an announced write that goes out to its drive: what goes with it is on its way into the tag sectors.
+    /// The checksums of an announced write that goes out to its drive: what goes with it is on its way into the tag sectors. Returns
+    /// whether anything waits for that still.
     pub(crate) fn begin_carry(
         &mut self,
         drive: DriveIdx,
@@ -222,17 +142,18 @@ impl Tags {
         buf: Option<BufId>,
         sums: Vec<u32>,
         going: &[Going],
-    ) {
+    ) -> bool {
         let data = self.groups.data().get();
         let of = &mut self.drives[drive.as_usize()];
         // The drive may have been lost since.
-        let Some(carry) = of.carries.get_mut(&sub) else { return };
+        let Some(carry) = of.carries.get_mut(&sub) else { return false };
         (carry.stage, carry.buf) = (Stage::Begun, buf);
         let extent = carry.extent;
         for (carried, Going { tag, sums: others }) in carry.groups.iter_mut().zip(going) {
             let known = of.groups.entry(tag.group).or_default();
             let mut all = *others;
-            for (lba, sum) in extent.iter().zip(&sums).filter(|(lba, _)| tag.covers.contains(*lba)) {
+            for (lba, sum) in extent.iter().zip(&sums).filter(|(lba, _)| tag.covers.contains(*lba))
+            {
                 all.set((lba.get() % data) as usize, *sum);
             }
             carried.order = match known.order.take() {
@@ -250,8 +171,11 @@ impl Tags {
             (known.newer, known.loaded, known.is_listed) = (None, None, false);
             known.said.append(&mut known.waiting);
             of.unfolded.remove(&tag.group);
+            of.bad.remove(&tag.group);
+            known.tag_list = 0;
         }
         carry.sums = sums;
+        true
     }
 
     /// An announced write has ended well. If it is not durable, it is after a flush that begins from now on.
@@ -300,6 +224,12 @@ impl Tags {
         ended.into_iter().for_each(|sub| self.give_up_carry(drive, sub));
     }
 
+    /// Whether a flush of a drive would make tag sectors safe.
+    pub(crate) fn has_carries_ended(&self, drive: DriveIdx) -> bool {
+        let mut carries = self.drives[drive.as_usize()].carries.values();
+        carries.any(|carry| carry.stage == Stage::Ended)
+    }
+
     /// A flush of a drive begins.
     pub(crate) fn begin_flush(&mut self, drive: DriveIdx) {
         let carries = self.drives[drive.as_usize()].carries.values_mut();
@@ -336,6 +266,16 @@ impl Tags {
         }
         safe.extend(of.take_safe());
         safe
+    }
+
+    /// The sectors of a group.
+    pub(crate) fn covers(&self, area: &Area, group: u64) -> Extent {
+        area.tag_of(self.first_of(group)).expect("it has groups").covers
+    }
+
+    /// Whether the tag sector of a group is to be read back.
+    pub(crate) fn is_unchecked(&self, drive: DriveIdx, group: u64) -> bool {
+        self.drives[drive.as_usize()].unchecked.contains(&group)
     }
 
     /// How many tag sectors of a drive are to be read back.

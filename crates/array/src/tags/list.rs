@@ -124,7 +124,8 @@ impl ListSector {
             sectors: u32_at(bytes, at::SECTORS),
             entries: (0..count).map(entry).collect(),
         };
-        (found.encode()[..] == *bytes).then_some(found)
+        let is_possible = found.index < found.sectors && found.generation < u64::MAX;
+        (is_possible && found.encode()[..] == *bytes).then_some(found)
     }
 }
 

@@ -10,8 +10,8 @@
 //!
 //! A *tag sector* has the checksum, CRC-32C, of each of the at most 64 sectors of its group, and names the array, the drive's slot
 //! and the group, so that one that lies in the wrong place proves nothing. It is written after the sectors that it is for, by a
-//! command of its own, so that a drive which loses one write does not lose both. What was written over and over is written there once:
-//! until then the *list* of its drive has it, which is written as a whole now and then.
+//! command of its own, so that a drive which loses one write does not lose both; only long writes have it with them (TG8). What was
+//! written over and over is written there once: until then the *list* of its drive has it, which is written as a whole now and then.
 //!
 //! # Invariants
 //!
@@ -27,10 +27,18 @@
 //! - TG6. A tag sector says which durable list was the newest when it was written, and none is written while a list is: what that one
 //!   and those before it say of its group is older. Each entry of a list says which list said it first. Where the tag sector is not given, no entry counts.
 //! - TG7. A list says all that the one before says and no tag sector does: it takes the place of that.
+//! - TG8. A long write that the journal has announced has the tag sectors with it, in the same command, of the groups of which memory
+//!   has all other checksums. What it writes is safe with them after a flush. As a drive that loses such a command loses both, the tag sector is read back
+//!   when the drive is idle, or before too many are to be: until then memory keeps what it should say.
 
+pub(crate) mod carried;
+mod known;
 pub(crate) mod list;
+pub(crate) mod listing;
 pub(crate) mod sector;
 pub(crate) mod state;
+
+use std::ops::Range;
 
 use levelhead_block::{BufId, Place};
 use levelhead_units::SECTOR_SIZE;
@@ -44,6 +52,31 @@ pub struct ReadTag {
     pub group: u64,
     /// Where it is.
     pub place: Place,
+}
+
+/// A tag sector that is written with its data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TagAlong {
+    /// Where it goes: one sector.
+    pub into: Place,
+    /// What it says, but for the sectors that are written.
+    pub(crate) tag: TagSector,
+    /// Which of the checksums are of its group, and which sector of the group the first of these is.
+    pub(crate) of: Range<usize>,
+    pub(crate) first: usize,
+}
+
+impl TagAlong {
+    /// Its bytes, with these checksums of what is written.
+    ///
+    /// Panics if they are not as many as there are sectors.
+    pub fn encode(&self, sums: &[u32]) -> [u8; SECTOR_SIZE] {
+        let mut tag = self.tag.clone();
+        for (at, sum) in (self.first..).zip(&sums[self.of.clone()]) {
+            tag.sums.set(at, *sum);
+        }
+        tag.encode()
+    }
 }
 
 /// The tag sectors that are in buffers of which `bytes` gives the bytes, each with the group that it was read for.

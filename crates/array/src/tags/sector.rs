@@ -30,6 +30,9 @@ mod at {
     const _: () = assert!(SUM + 4 * SUMS <= CHECKSUM);
 }
 
+/// What a tag sector says that is none. Whether it was newer than the list is not known: nothing counts that says what it said.
+pub(crate) const NO_TAG: (Sums, u64) = (Sums::NONE, u64::MAX);
+
 /// The checksums of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sums {
@@ -131,7 +134,7 @@ impl TagSector {
         let (array, group) = (Uuid(array_at(bytes, at::ARRAY)), u64_at(bytes, at::GROUP));
         let list = u64_at(bytes, at::LIST);
         let found = Self { array, drive: DriveIdx::new(drive), group, list, sums };
-        (found.encode()[..] == *bytes).then_some(found)
+        (list < u64::MAX && found.encode()[..] == *bytes).then_some(found)
     }
 }
 

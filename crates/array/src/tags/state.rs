@@ -6,245 +6,43 @@
 //!                             +-----------------------------------------+
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use levelhead_block::BufId;
-use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
+use levelhead_units::{DriveIdx, Extent, Instant, Lba, Sectors};
 
-use super::list::Entry;
-use super::sector::{SUMS, Sums};
+use super::known::{Fold, Group, Inside, List, OnDrive};
+use super::sector::{NO_TAG, SUMS, Sums};
 use crate::names::SubId;
 use crate::shape::{Area, Groups};
 
 /// The most groups of which tag sectors are remembered: 64 MiB.
 const REMEMBERED_MAX: usize = (64 << 20) / 320;
 
+/// The most of them that are looked at for one to be forgotten.
+const LOOKS_MAX: usize = 8;
+
 /// See the module.
 #[derive(Clone, Debug)]
 pub(crate) struct Tags {
-    groups: Groups,
-    drives: Vec<OnDrive>,
+    pub(super) groups: Groups,
+    pub(super) drives: Vec<OnDrive>,
     /// The most sectors that a list has room for; none where there are no lists.
-    list_max: usize,
+    pub(super) list_max: usize,
     /// When each group that is remembered was used last, oldest first.
-    used: BTreeSet<(u64, DriveIdx, u64)>,
+    pub(super) used: BTreeSet<(u64, DriveIdx, u64)>,
     clock: u64,
     most: usize,
-}
-
-/// What is known of a drive.
-#[derive(Clone, Debug, Default)]
-struct OnDrive {
-    groups: BTreeMap<u64, Group>,
-    /// Groups with something that neither a list nor a tag sector says, in the order in which that was written.
-    unlisted: BTreeMap<u64, u64>,
-    /// The next number in that order.
-    next: u64,
-    /// Groups whose tag sector is to be written, and of how many sectors it lacks what was written.
-    unfolded: BTreeSet<u64>,
-    lacking: usize,
-    /// What is safe when a list or tag sectors say all that was written before this number.
-    barriers: VecDeque<(u64, u64)>,
-    /// Writes of tag sectors, and reads of those that are to be written.
-    folds: BTreeMap<SubId, Fold>,
-    reads: BTreeMap<SubId, u64>,
-    list: List,
-    /// When the drive ended what was no command for tags.
-    busy_at: Instant,
-    /// Commands inside the drive that move what is compared with checksums, or have ended and wait for that.
-    inside: BTreeMap<SubId, Inside>,
-    /// Where the reads begin that wait in the drive's queue.
-    queued: BTreeMap<Lba, u32>,
-}
-
-/// The write of a tag sector.
-#[derive(Clone, Copy, Debug)]
-struct Fold {
-    group: u64,
-    buf: BufId,
-    /// The number of the first of what it says that no list does.
-    order: Option<u64>,
-}
-
-/// The list of a drive.
-#[derive(Clone, Debug, Default)]
-struct List {
-    /// The number of the newest one that was begun, and of the newest one that is durable.
-    newest: u64,
-    durable: u64,
-    /// Which of its two slots the next one goes to.
-    slot: usize,
-    under_way: Option<UnderWay>,
-    /// Whether something waits for the next one.
-    is_wanted: bool,
-    /// Whether the one that lies on the drive is still to be read.
-    is_unread: bool,
-    /// Whether one may be on the drive that is not known to be: another one comes before tag sectors are written (TG6).
-    is_due: bool,
-}
-
-/// A list that is being written.
-#[derive(Clone, Debug)]
-struct UnderWay {
-    sub: SubId,
-    buf: BufId,
-    /// The number of the first of what it says and the one before did not.
-    order: Option<u64>,
-    /// Transactions of which a sector is safe once it is durable.
-    safe: Vec<u64>,
-}
-
-/// What a new list is to say.
-#[derive(Clone, Debug)]
-pub(crate) struct Listed {
-    pub(crate) generation: u64,
-    pub(crate) slot: usize,
-    pub(crate) entries: Vec<Entry>,
-    groups: Vec<u64>,
-}
-
-impl Listed {
-    fn say(&mut self, first: Lba, group: u64, unsaid: &Unsaid) {
-        let entry = |(at, since, sum): (usize, u64, u32)| {
-            let lba = first + Sectors::new(at as u64);
-            Entry { lba, since: since.min(self.generation), sum }
-        };
-        self.entries.extend(unsaid.iter().map(entry));
-        self.groups.push(group);
-    }
-}
-
-/// What a tag sector may not say.
-#[derive(Clone, Debug)]
-struct Unsaid {
-    sums: Sums,
-    /// The first list that said each; what none says has the highest number.
-    since: [u64; SUMS],
-}
-
-impl Unsaid {
-    const NOTHING: Self = Self { sums: Sums::NONE, since: [u64::MAX; SUMS] };
-
-    fn set(&mut self, offset: usize, since: u64, sum: u32) {
-        self.sums.set(offset, sum);
-        self.since[offset] = since;
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (usize, u64, u32)> {
-        self.sums.iter().map(|(at, sum)| (at, self.since[at], sum))
-    }
-}
-
-/// A command of which the sectors have checksums.
-#[derive(Clone, Debug)]
-pub(crate) struct Inside {
-    /// Its sectors, as the layout counts them.
-    extent: Extent,
-    /// What a read brings of its drive, until it has ended; nothing of a write.
-    brings: Option<Extent>,
-    /// Whether it writes.
-    is_write: bool,
-    /// Those of its sectors that were being written at the same time: what a read brings of them says nothing.
-    moved: Vec<Extent>,
-}
-
-/// What is known of a group.
-#[derive(Clone, Debug, Default)]
-struct Group {
-    /// What its tag sector says, or will when it is written; none if that is not known.
-    tag: Option<Box<Sums>>,
-    /// The list that it names, if it was read.
-    tag_list: u64,
-    /// When that was used last.
-    used: u64,
-    /// What the list said when this run began, until the tag sector is read: that may be newer (TG6).
-    loaded: Option<Box<Unsaid>>,
-    /// What was written since,
-    newer: Option<Box<Sums>>,
-    /// and of which sectors that is being computed, as bits.
-    pending: u64,
-    /// The number of the first of that which no list says, and whether one says some of it.
-    order: Option<u64>,
-    is_listed: bool,
-    /// Transactions of which a sector is safe when a list or the tag sector says that; those whose sectors the write under way of
-    /// the tag sector says.
-    waiting: Vec<u64>,
-    said: Vec<u64>,
-    /// Whether its tag sector is being written, or read to be written.
-    is_busy: bool,
-    /// How many reads are under way that want its checksums (TG5), and how many wait in the drive's queue.
-    readers: u32,
-    queued: u32,
 }
 
 /// A group to be written next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Its tag sector is to be read first.
+    /// Its tag sector is to be read: first, or because it was written with its data.
     Read(u64),
     /// Its tag sector is to say this.
     Write(u64, Box<Sums>),
-}
-
-impl Group {
-    fn get(&self, offset: usize) -> Option<u32> {
-        let newer = self.newer.as_ref().and_then(|sums| sums.get(offset));
-        let tag = self.tag.as_ref().filter(|_| self.loaded.is_none());
-        newer.or_else(|| tag?.get(offset))
-    }
-
-    /// Whether something was written there that no tag sector says.
-    fn is_newer(&self, offset: usize) -> bool {
-        let is_known = self.newer.as_ref().is_some_and(|sums| sums.get(offset).is_some());
-        is_known || self.pending >> offset & 1 == 1
-    }
-
-    /// Whether its tag sector lacks something.
-    fn lacks(&self) -> bool {
-        self.newer.is_some() || self.loaded.is_some()
-    }
-
-    /// How many sectors its tag sector lacks.
-    fn lacking(&self) -> usize {
-        let newer = self.newer.as_ref().map_or(0, |sums| sums.count());
-        newer + self.loaded.as_ref().map_or(0, |loaded| loaded.sums.count())
-    }
-
-    /// All that its tag sector may not say, with what is on its way into it.
-    fn unsaid(&self, is_folding: bool) -> Unsaid {
-        let mut unsaid = self.loaded.as_deref().cloned().unwrap_or(Unsaid::NOTHING);
-        let tag = self.tag.as_deref().filter(|_| is_folding);
-        for sums in tag.into_iter().chain(self.newer.as_deref()) {
-            sums.iter().for_each(|(at, sum)| unsaid.set(at, u64::MAX, sum));
-        }
-        unsaid
-    }
-
-    fn is_idle(&self) -> bool {
-        let is_clean = !self.lacks() && self.pending == 0 && !self.is_busy;
-        is_clean && self.readers == 0 && self.queued == 0
-    }
-}
-
-impl OnDrive {
-    /// The number of the first of what neither a list nor a tag sector says.
-    fn oldest(&self) -> u64 {
-        let folds = self.folds.values().filter_map(|fold| fold.order);
-        let list = self.list.under_way.iter().filter_map(|list| list.order);
-        let first = self.unlisted.keys().next().copied();
-        first.into_iter().chain(folds).chain(list).min().unwrap_or(self.next)
-    }
-
-    /// What is safe by now.
-    fn take_safe(&mut self) -> Vec<u64> {
-        let oldest = self.oldest();
-        let mut safe = Vec::new();
-        while let Some((_, id)) = self.barriers.pop_front_if(|(before, _)| *before <= oldest) {
-            safe.push(id);
-        }
-        safe
-    }
 }
 
 impl Tags {
@@ -295,7 +93,7 @@ impl Tags {
         Extent::new(first, last - first)
     }
 
-    fn group_mut(&mut self, drive: DriveIdx, group: u64) -> &mut Group {
+    pub(super) fn group_mut(&mut self, drive: DriveIdx, group: u64) -> &mut Group {
         self.drives[drive.as_usize()].groups.entry(group).or_default()
     }
 
@@ -441,55 +239,17 @@ impl Tags {
             }
         }
         of.lacking += known.lacking();
+        if list == u64::MAX {
+            // What a list says of it does not count until it is written again (TG6).
+            of.bad.insert(group);
+            known.is_listed = false;
+        }
         if !known.lacks() && known.pending == 0 {
             known.is_listed = false;
             of.unfolded.remove(&group);
+        } else if list == u64::MAX {
+            of.note_unlisted(group);
         }
-    }
-
-    /// The list of a drive said this when this run began.
-    pub(crate) fn load(
-        &mut self,
-        drive: DriveIdx,
-        generation: u64,
-        slot: usize,
-        entries: &[Entry],
-    ) {
-        for &Entry { lba, since, sum } in entries {
-            let (group, offset) = self.find(lba);
-            let of = &mut self.drives[drive.as_usize()];
-            let known = of.groups.entry(group).or_default();
-            of.lacking -= known.lacking();
-            if known.tag.is_some() {
-                // It was read before the list was.
-                let newer = known.newer.get_or_insert_with(|| Box::new(Sums::NONE));
-                if since > known.tag_list && newer.get(offset).is_none() {
-                    newer.set(offset, sum);
-                    known.is_listed = true;
-                    of.unfolded.insert(group);
-                }
-                if newer.count() == 0 {
-                    known.newer = None;
-                }
-                of.lacking += known.lacking();
-                continue;
-            }
-            let loaded = known.loaded.get_or_insert_with(|| Box::new(Unsaid::NOTHING));
-            loaded.set(offset, since, sum);
-            known.is_listed = true;
-            of.lacking += known.lacking();
-            of.unfolded.insert(group);
-        }
-        let list = &mut self.drives[drive.as_usize()].list;
-        list.newest = list.newest.max(generation);
-        (list.slot, list.durable) = (1 - slot, generation);
-        list.is_unread = false;
-    }
-
-    /// A list of a drive has been seen with this number: the next one has a higher one.
-    pub(crate) fn note_list(&mut self, drive: DriveIdx, generation: u64) {
-        let list = &mut self.drives[drive.as_usize()].list;
-        list.newest = list.newest.max(generation);
     }
 
     /// A sector was written in place. What its checksum is will be said.
@@ -499,11 +259,7 @@ impl Tags {
         let known = of.groups.entry(group).or_default();
         known.pending |= 1 << offset;
         of.unfolded.insert(group);
-        if known.order.is_none() {
-            known.order = Some(of.next);
-            of.unlisted.insert(of.next, group);
-            of.next += 1;
-        }
+        of.note_unlisted(group);
     }
 
     /// The checksum of a sector that was written in place.
@@ -534,7 +290,8 @@ impl Tags {
             }
             return false;
         }
-        if known.is_busy && of.folds.values().any(|fold| fold.group == group) {
+        if known.is_busy && of.is_on_its_way(group) {
+            let known = of.groups.get_mut(&group).expect("it was there");
             known.said.push(id);
             return false;
         }
@@ -549,74 +306,6 @@ impl Tags {
         }
         of.barriers.push_back((of.next, id));
         false
-    }
-
-    /// How many groups of a drive have something that neither a list nor a tag sector says.
-    pub(crate) fn unlisted(&self, drive: DriveIdx) -> usize {
-        self.drives[drive.as_usize()].unlisted.len()
-    }
-
-    /// How many groups of a drive have tag sectors that are to be written.
-    pub(crate) fn unfolded(&self, drive: DriveIdx) -> usize {
-        self.drives[drive.as_usize()].unfolded.len()
-    }
-
-    /// Whether tag sectors lack more sectors of a drive than its list can well have.
-    pub(crate) fn is_full(&self, drive: DriveIdx) -> bool {
-        let lacking = self.drives[drive.as_usize()].lacking;
-        4 * lacking >= 3 * self.list_max || lacking + SUMS > self.list_max
-    }
-
-    /// Whether the list of one of these drives is: then nothing is written that no client waits for. Of a lost drive nothing comes
-    /// free, and nothing waits for that.
-    pub(crate) fn are_full(&self, reachable: DriveSet) -> bool {
-        self.has_lists() && reachable.iter().any(|drive| self.is_full(drive))
-    }
-
-    /// Whether there are lists.
-    pub(crate) fn has_lists(&self) -> bool {
-        self.list_max > 0
-    }
-
-    /// For every drive the number of what will be written next.
-    pub(crate) fn orders(&self) -> Vec<u64> {
-        self.drives.iter().map(|of| of.next).collect()
-    }
-
-    /// Whether a list or tag sectors say all of a drive that was written before this number. If not, a list is written.
-    pub(crate) fn says_before(&mut self, drive: DriveIdx, order: u64) -> bool {
-        let of = &mut self.drives[drive.as_usize()];
-        let is_said = order <= of.oldest();
-        of.list.is_wanted |= !is_said;
-        is_said
-    }
-
-    /// Whether something waits for a list.
-    pub(crate) fn is_list_wanted(&self, drive: DriveIdx) -> bool {
-        let list = &self.drives[drive.as_usize()].list;
-        list.is_wanted || list.is_due
-    }
-
-    /// Whether another list comes before tag sectors are written.
-    pub(crate) fn is_list_due(&self, drive: DriveIdx) -> bool {
-        self.drives[drive.as_usize()].list.is_due
-    }
-
-    /// What is remembered of what tag sectors lack is on no list of the drive: it is a copy of the one before.
-    pub(crate) fn relist(&mut self, drive: DriveIdx) {
-        let of = &mut self.drives[drive.as_usize()];
-        for &group in &of.unfolded {
-            let known = of.groups.get_mut(&group).expect("its tag sector lacks something");
-            if known.order.is_none() {
-                known.order = Some(of.next);
-                of.unlisted.insert(of.next, group);
-                of.next += 1;
-            }
-        }
-    }
-
-    pub(crate) fn is_clean(&self) -> bool {
-        self.drives.iter().all(|of| of.oldest() == of.next)
     }
 
     /// Commands of a drive that write tag sectors or a list, or read tag sectors to be written.
@@ -640,6 +329,7 @@ impl Tags {
         &self,
         drive: DriveIdx,
         from: Lba,
+        may_check: bool,
         sectors: impl Fn(u64) -> usize,
     ) -> Option<Next> {
         let of = &self.drives[drive.as_usize()];
@@ -647,11 +337,16 @@ impl Tags {
             return None; // What it says of a group would not be older than the tag sector (TG6).
         }
         let (from, _) = self.find(from);
-        let all = of.unfolded.range(from..).chain(of.unfolded.range(..from));
+        let bad = of.bad.intersection(&of.unfolded);
+        let all = bad.chain(of.unfolded.range(from..)).chain(of.unfolded.range(..from));
         let is_ready =
             |(_, known): &(&u64, &Group)| known.lacks() && known.pending == 0 && !known.is_busy;
         let mut ready = all.filter_map(|group| of.groups.get_key_value(group)).filter(is_ready);
-        let (&group, known) = ready.next()?;
+        let Some((&group, known)) = ready.next() else {
+            let mut all = of.unchecked.range(from..).chain(of.unchecked.range(..from));
+            let group = all.find(|group| !of.groups[group].is_busy).filter(|_| may_check)?;
+            return Some(Next::Read(*group));
+        };
         let newer = known.newer.as_deref().unwrap_or(&Sums::NONE);
         match &known.tag {
             Some(tag) => Some(Next::Write(group, Box::new(tag.under(newer)))),
@@ -665,7 +360,7 @@ impl Tags {
         let of = &mut self.drives[drive.as_usize()];
         match next {
             Next::Read(group) => {
-                of.groups.get_mut(&group).expect("it lacks something").is_busy = true;
+                of.groups.get_mut(&group).expect("it is known").is_busy = true;
                 of.reads.insert(sub, group);
             }
             Next::Write(group, sums) => {
@@ -680,23 +375,42 @@ impl Tags {
                     of.unlisted.remove(&order);
                 }
                 of.unfolded.remove(&group);
+                of.unchecked.remove(&group);
+                of.bad.remove(&group);
+                (known.is_unchecked, known.tag_list) = (false, 0);
                 of.folds.insert(sub, Fold { group, buf, order });
             }
         }
     }
 
-    /// The number of the newest list of a drive that is durable (TG6).
-    pub(crate) fn durable_list(&self, drive: DriveIdx) -> u64 {
-        self.drives[drive.as_usize()].list.durable
+    /// Whether tag sectors are to be written at once: what was written of their groups counts only then.
+    pub(crate) fn has_bad(&self, drive: DriveIdx) -> bool {
+        let of = &self.drives[drive.as_usize()];
+        !of.bad.is_disjoint(&of.unfolded)
     }
 
-    /// The read of a tag sector has ended: what it says, if anything (TG3).
-    pub(crate) fn end_tag_read(&mut self, drive: DriveIdx, sub: SubId, found: Option<(Sums, u64)>) {
-        let Some(group) = self.drives[drive.as_usize()].reads.remove(&sub) else { return };
-        // Whether it was newer than the list is not known then: nothing counts that says what it said.
-        let (sums, list) = found.unwrap_or((Sums::NONE, u64::MAX));
-        self.note_tag(drive, group, sums, list);
+    /// What the tag sector of a group says where buffers have no bytes.
+    pub(crate) fn said_before(&self, drive: DriveIdx, group: u64) -> Option<(Sums, u64)> {
+        let known = self.drives[drive.as_usize()].groups.get(&group);
+        let tag = known.and_then(|known| known.tag.as_deref().copied());
+        Some((tag.unwrap_or(Sums::OF_NOTHING), 0))
+    }
+
+    /// The read of a tag sector has ended: what it says, if anything (TG3). Returns whether it says what was written.
+    pub(crate) fn end_tag_read(
+        &mut self,
+        drive: DriveIdx,
+        sub: SubId,
+        found: Option<(Sums, u64)>,
+    ) -> bool {
+        let Some(group) = self.drives[drive.as_usize()].reads.remove(&sub) else { return true };
         self.group_mut(drive, group).is_busy = false;
+        if self.group_mut(drive, group).is_unchecked {
+            return self.check(drive, group, found.map(|(sums, _)| sums));
+        }
+        let (sums, list) = found.unwrap_or(NO_TAG);
+        self.note_tag(drive, group, sums, list);
+        true
     }
 
     /// The write of a tag sector has ended; returns its memory and the transactions of which a sector is safe now, each as often
@@ -704,6 +418,7 @@ impl Tags {
     pub(crate) fn end_write(&mut self, drive: DriveIdx, sub: SubId) -> Option<(BufId, Vec<u64>)> {
         let of = &mut self.drives[drive.as_usize()];
         let Fold { group, buf, .. } = of.folds.remove(&sub)?;
+        of.list.has_no_room = false;
         let known = of.groups.get_mut(&group).expect("it is being written");
         known.is_busy = false;
         let mut safe = std::mem::take(&mut known.said);
@@ -713,122 +428,8 @@ impl Tags {
         Some((buf, safe))
     }
 
-    /// What a new list of a drive is to say, if it has room for it: all that the one before says and no tag sector does, and of what
-    /// neither says as much as there is room for. Its number is `after` at least.
-    pub(crate) fn new_list(&self, drive: DriveIdx, after: u64) -> Option<Listed> {
-        let of = &self.drives[drive.as_usize()];
-        let has_news = !of.unlisted.is_empty() || of.list.is_due;
-        if of.list.under_way.is_some() || !has_news || self.list_max == 0 {
-            return None;
-        }
-        let mut listed = Listed {
-            generation: after.max(of.list.newest + 1),
-            slot: of.list.slot,
-            entries: Vec::new(),
-            groups: Vec::new(),
-        };
-        // What is on its way into a tag sector is not there yet.
-        let folding: BTreeSet<u64> = of.folds.values().map(|fold| fold.group).collect();
-        for &group in folding.iter().chain(of.unfolded.difference(&folding)) {
-            let known = &of.groups[&group];
-            if folding.contains(&group) || known.is_listed || known.loaded.is_some() {
-                listed.say(self.first_of(group), group, &known.unsaid(folding.contains(&group)));
-            }
-        }
-        if listed.entries.len() > self.list_max {
-            if !of.list.is_due {
-                return None;
-            }
-            listed.entries.truncate(self.list_max);
-        }
-        let said: BTreeSet<u64> = listed.groups.iter().copied().collect();
-        for group in of.unlisted.values().filter(|group| !said.contains(group)) {
-            let unsaid = of.groups[group].unsaid(false);
-            if listed.entries.len() + unsaid.sums.count() > self.list_max {
-                break;
-            }
-            listed.say(self.first_of(*group), *group, &unsaid);
-        }
-        // Without news the same list would be written again and again.
-        let is_news = |group: &u64| of.groups[group].order.is_some();
-        (of.list.is_due || listed.groups.iter().any(is_news)).then_some(listed)
-    }
-
-    fn first_of(&self, group: u64) -> Lba {
+    pub(super) fn first_of(&self, group: u64) -> Lba {
         Lba::new(group * self.groups.data().get())
-    }
-
-    /// A list is being written.
-    pub(crate) fn begin_list(&mut self, drive: DriveIdx, sub: SubId, buf: BufId, listed: &Listed) {
-        let of = &mut self.drives[drive.as_usize()];
-        let (mut order, mut safe) = (None, Vec::new());
-        for group in &listed.groups {
-            let known = of.groups.get_mut(group).expect("it was listed");
-            known.is_listed = !of.folds.values().any(|fold| fold.group == *group) || known.lacks();
-            // What is being computed is not on it.
-            if known.pending == 0
-                && let Some(first) = known.order.take()
-            {
-                of.unlisted.remove(&first);
-                order = Some(order.map_or(first, |order: u64| order.min(first)));
-                safe.append(&mut known.waiting);
-            }
-        }
-        of.list.newest = listed.generation;
-        of.list.is_wanted = false;
-        of.list.under_way = Some(UnderWay { sub, buf, order, safe });
-    }
-
-    /// The write of a list has ended, if it was this command; returns its memory and the transactions of which a sector is safe now.
-    pub(crate) fn end_list(&mut self, drive: DriveIdx, sub: SubId) -> Option<(BufId, Vec<u64>)> {
-        let of = &mut self.drives[drive.as_usize()];
-        let UnderWay { buf, mut safe, .. } = of.list.under_way.take_if(|list| list.sub == sub)?;
-        of.list.slot = 1 - of.list.slot;
-        (of.list.durable, of.list.is_due) = (of.list.newest, false);
-        safe.extend(of.take_safe());
-        Some((buf, safe))
-    }
-
-    /// The drive is lost. What it lacks in its tag sectors is remembered: it may come back. Returns the memory of what was being
-    /// written.
-    pub(crate) fn lose(&mut self, drive: DriveIdx) -> Vec<BufId> {
-        let of = std::mem::take(&mut self.drives[drive.as_usize()]);
-        self.used.retain(|&(_, of, _)| of != drive);
-        // What was on its way into a tag sector may be there or not: what is remembered counts.
-        let newest = of.list.newest + 1;
-        let lost = &mut self.drives[drive.as_usize()];
-        lost.next = of.next;
-        let List { durable, slot, is_unread, ref under_way, is_due, .. } = of.list;
-        let is_due = is_due || under_way.is_some();
-        lost.list = List { newest, durable, slot, is_unread, is_due, ..List::default() };
-        let folding: BTreeSet<u64> = of.folds.values().map(|fold| fold.group).collect();
-        for group in folding.iter().chain(of.unfolded.difference(&folding)) {
-            // What is on no list is of transactions that are not over: the drive is given it again.
-            let known = &of.groups[group];
-            if !known.is_listed && known.loaded.is_none() && !folding.contains(group) {
-                continue;
-            }
-            let mut unsaid = known.unsaid(folding.contains(group));
-            let since = unsaid.since.iter_mut();
-            since.for_each(|since| *since = (*since).min(newest));
-            if unsaid.sums.count() > 0 {
-                lost.lacking += unsaid.sums.count();
-                let known = lost.groups.entry(*group).or_default();
-                (known.loaded, known.is_listed) = (Some(Box::new(unsaid)), true);
-                lost.unfolded.insert(*group);
-            }
-        }
-        let list = of.list.under_way.map(|list| list.buf);
-        of.folds.into_values().map(|fold| fold.buf).chain(list).collect()
-    }
-
-    /// Another drive comes into the place of a lost one: nothing is known of it.
-    pub(crate) fn forget(&mut self, drive: DriveIdx) {
-        let of = &mut self.drives[drive.as_usize()];
-        // Numbers go on: tag sectors of the drive before it may be there, if it is the same one.
-        let list = List { newest: of.list.newest, ..List::default() };
-        *of = OnDrive { next: of.next, list, ..OnDrive::default() };
-        self.used.retain(|&(_, of, _)| of != drive);
     }
 
     fn note_used(&mut self, drive: DriveIdx, group: u64) {
@@ -840,19 +441,26 @@ impl Tags {
         self.used.insert((clock, drive, group));
     }
 
-    /// Forgets what was not used for longest, as long as there is too much (TG5).
+    /// Forgets what was not used for longest, as long as there is too much (TG5). What is in use counts as used now, so that it is not
+    /// looked at again and again.
     fn forget_oldest(&mut self) {
-        let excess = self.used.len().saturating_sub(self.most);
-        if excess == 0 {
-            return;
-        }
-        let is_idle = |&&(_, drive, group): &&(u64, DriveIdx, u64)| {
-            self.drives[drive.as_usize()].groups.get(&group).is_none_or(Group::is_idle)
-        };
-        let oldest: Vec<_> = self.used.iter().filter(is_idle).take(excess).copied().collect();
-        for (used, drive, group) in oldest {
-            self.used.remove(&(used, drive, group));
-            self.drives[drive.as_usize()].groups.remove(&group);
+        for _ in 0..LOOKS_MAX {
+            if self.used.len() <= self.most {
+                return;
+            }
+            let Some((_, drive, group)) = self.used.pop_first() else { return };
+            let groups = &mut self.drives[drive.as_usize()].groups;
+            match groups.get_mut(&group).filter(|known| !known.is_idle()) {
+                Some(known) => {
+                    self.clock += 1;
+                    known.used = self.clock;
+                    self.used.insert((self.clock, drive, group));
+                }
+                None => {
+                    groups.remove(&group);
+                    self.drives[drive.as_usize()].bad.remove(&group);
+                }
+            }
         }
     }
 }
@@ -863,28 +471,3 @@ fn meet(one: Extent, other: Extent) -> bool {
 }
 
 const _: () = assert!(SUMS == 64);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What is remembered of a lost drive keeps no other one's resync or rebuild waiting.
-    #[test]
-    fn list_of_a_lost_drive_is_waited_for_by_nothing() {
-        let (drive, other) = (DriveIdx::new(0), DriveIdx::new(1));
-        let mut tags = Tags::new(Groups::of_chunk(Sectors::new(16)), 2, 201, false);
-        for lba in (0..160).map(Lba::new) {
-            tags.note_written(drive, lba);
-            tags.note_sum(drive, lba, 7);
-        }
-        let listed = tags.new_list(drive, 1).expect("it has room");
-        tags.begin_list(drive, SubId(1), BufId::Own(1), &listed);
-        assert!(tags.end_list(drive, SubId(1)).is_some());
-        let [all, left] = [DriveSet::first(2), DriveSet::EMPTY.with(other)];
-        assert!(tags.are_full(all) && !tags.are_full(left));
-        tags.lose(drive);
-        assert!(tags.is_full(drive) && !tags.are_full(left));
-        tags.forget(drive);
-        assert!(!tags.are_full(all));
-    }
-}

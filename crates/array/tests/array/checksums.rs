@@ -1,10 +1,10 @@
 //! Arrays with checksums: what a drive has wrong is never answered, and is repaired.
 
-use levelhead_array::{Budget, Cell, Policy, Settings, Spec};
+use levelhead_array::{ArrayEvent, Budget, Cell, Policy, Settings, Spec};
 use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, Sectors};
 
-use crate::runtime::{Runtime, damaged, journaled, settings};
+use crate::runtime::{Runtime, damaged, extent, journaled, settings};
 
 const LAYOUTS: [&str; 5] = [
     "raid5:3+1,chunk=16KiB,checksums",
@@ -148,19 +148,27 @@ fn write_that_is_lost_or_lands_elsewhere_is_never_answered() {
 /// What was wrong is right on the drive soon after it was read.
 #[test]
 fn what_is_read_wrong_is_repaired() {
-    let budget = Budget::DEFAULT;
     for text in LAYOUTS {
-        let mut bed = Bed::new(text, Some(budget));
+        let mut bed = Bed::new(text, Some(Budget::DEFAULT));
         let right = bed.run.drives.clone();
         let layout = *bed.run.array.layout();
-        let (row, symbol) = layout.find(Lba::new(7));
-        let Cell { drive, lba } = layout.cell(row, symbol);
-        let (drive, extent) = (drive.as_usize(), bed.on_drive(lba.get()));
-        bed.run.drives[drive].bytes_mut(extent)[9] ^= 8;
-        bed.restart();
-        bed.assert_right(text);
-        bed.settle();
-        assert!(bed.run.drives[drive].bytes(extent) == right[drive].bytes(extent), "{text}");
+        let (row, _) = layout.find(Lba::new(7));
+        let mut found = 0;
+        for symbol in 0..layout.symbols() {
+            let Cell { drive, lba } = layout.cell(row, symbol);
+            let (drive, extent) = (drive.as_usize(), bed.on_drive(lba.get()));
+            bed.run.drives[drive].bytes_mut(extent)[9] ^= 8;
+            bed.restart();
+            bed.assert_right(text);
+            bed.settle();
+            // Of a mirror one copy is read, and what is redundant is not.
+            let is_read = !bed.run.array_events.is_empty();
+            found += usize::from(is_read);
+            let is_right = bed.run.drives[drive].bytes(extent) == right[drive].bytes(extent);
+            assert_eq!(is_right, is_read, "{text}: {symbol}");
+            bed.run.drives[drive] = right[drive].clone();
+        }
+        assert!(found > 0, "{text}");
     }
 }
 
@@ -202,5 +210,79 @@ fn what_no_drive_has_right_is_named() {
         bed.run.run_until_quiet();
         let (answer, _) = bed.run.take(999).unwrap();
         assert_eq!(damaged(&answer.outcome), [0], "{text}");
+    }
+}
+
+/// Four data drives and a redundant one with 16 chunks of four sectors in a group, all of it written, and then once more, so many
+/// sectors at a time: the writes in place that go out for that, each with its drive.
+fn written_twice(sectors: u64) -> (Bed, Vec<(usize, Extent)>) {
+    let mut bed = Bed::new("raid5:4+1,chunk=16KiB,checksums", None);
+    Streams::new(7).stream("test/bytes").fill(&mut bed.bytes);
+    let (size, end) = (bed.sectors() * 4, bed.settings.area.runs().last().unwrap().end());
+    let mut places = Vec::new();
+    for at in (0..size).step_by(sectors as usize) {
+        let extent = extent(at, sectors.min(size - at));
+        let bytes = &bed.bytes[at as usize * 4096..][..extent.sectors.as_usize() * 4096];
+        bed.id += 1;
+        bed.run.write(bed.id, extent, bytes);
+        while let Some(submit) = bed.run.inside.first() {
+            let place = submit.command.extent().filter(|extent| extent.lba < end);
+            let place = place.filter(|_| submit.command.is_write());
+            places.extend(place.map(|extent| (submit.drive.as_usize(), extent)));
+            bed.run.finish(0);
+        }
+    }
+    (bed, places)
+}
+
+/// What has all of a group takes its tag sector along, and of what has parts of two groups the later one takes it along; nothing
+/// writes any of these again.
+#[test]
+fn tag_sectors_go_with_long_writes() {
+    for sectors in [256, 128] {
+        let (mut bed, places) = written_twice(sectors);
+        let area = bed.settings.area.clone();
+        let has_tag = |of: &Extent, at: u64| of.contains(area.tag_of(Lba::new(at)).unwrap().lba);
+        for drive in 0..bed.drives() {
+            let writes = |at: u64| {
+                let is_one = |(of, extent): &&(usize, Extent)| *of == drive && has_tag(extent, at);
+                places.iter().filter(is_one).count()
+            };
+            assert_eq!(writes(0), 1, "{sectors}: drive {drive}: {places:?}");
+        }
+        bed.run.flush(9_999);
+        bed.run.run_until_quiet();
+        let reads = bed.run.array.counters().tag_reads;
+        let writes = bed.run.array.counters().tag_writes;
+        bed.settle();
+        let counters = bed.run.array.counters();
+        assert!(counters.tag_reads > reads, "they are read back");
+        assert_eq!(counters.tag_writes, writes, "and are not written again");
+        bed.assert_right("written");
+        bed.restart();
+        bed.assert_right("started again");
+        assert!(bed.run.array_events.is_empty(), "{:?}", bed.run.array_events);
+    }
+}
+
+/// A drive has of such a write nothing, tag sectors included: what it gives is not answered, neither before they were read back nor
+/// after that, and not after another start.
+#[test]
+fn long_write_that_is_lost_is_found_when_its_tag_sector_is_read_back() {
+    let before = Bed::new("raid5:4+1,chunk=16KiB,checksums", None).run.drives;
+    for (drive, before) in before.iter().enumerate() {
+        let (mut bed, places) = written_twice(256);
+        for (_, extent) in places.iter().filter(|(of, _)| *of == drive) {
+            let old = before.bytes(*extent).to_vec();
+            bed.run.drives[drive].bytes_mut(*extent).copy_from_slice(&old);
+        }
+        bed.assert_right(&format!("drive {drive}"));
+        bed.run.flush(9_999);
+        bed.settle();
+        let is_corrupt = |event: &ArrayEvent| matches!(event, ArrayEvent::Corrupt { .. });
+        assert!(bed.run.array_events.iter().any(is_corrupt));
+        bed.assert_right(&format!("drive {drive}, read back"));
+        bed.restart();
+        bed.assert_right(&format!("drive {drive}, started again"));
     }
 }

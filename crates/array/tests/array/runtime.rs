@@ -114,13 +114,14 @@ fn tag(settings: &Settings, medium: &mut Memory, drive: usize) {
     }
 }
 
-/// The same array with a journal in two pieces behind its data, so small that it is always nearly full.
+/// The same array with a journal in two pieces behind its data, so small that it is always nearly full, and with lists behind that if
+/// sectors have checksums.
 pub(crate) fn journaled(settings: Settings) -> Settings {
     let end = settings.area.runs().last().expect("it has a run").end().get();
     let pieces = vec![extent(end, 24), extent(end + 24, 30)];
     let journal = JournalSettings {
         pieces,
-        lists: None,
+        lists: settings.spec.tag_groups().map(|_| extent(end + 54, 8)),
         floor: 1,
         left: Left::Drained,
         intents_from: std::num::NonZeroU32::new(2),
@@ -133,7 +134,8 @@ pub(crate) fn journaled(settings: Settings) -> Settings {
 impl Runtime {
     /// Drives full of zeroes, which is a consistent array; lost ones are full of garbage.
     pub(crate) fn new(settings: &Settings, seed: u64) -> Self {
-        let journal = settings.journal.iter().flat_map(|journal| &journal.pieces);
+        let journal = settings.journal.iter();
+        let journal = journal.flat_map(|journal| journal.pieces.iter().chain(&journal.lists));
         let journal: Sectors = journal.map(|piece| piece.sectors).sum();
         let data = settings.area.runs().last().expect("it has a run").end() - Lba::ZERO;
         Self::with_drives_of(settings, seed, data + journal)
@@ -470,8 +472,11 @@ impl Runtime {
                     };
                     self.buffers.inscribe(into, &record.encode(&sums));
                 }
-                Action::Digest { id, of } => {
+                Action::Digest { id, of, into } => {
                     let sums = checksums(self.buffers.share(&of).iter().map(Piece::bytes));
+                    for tag in &into {
+                        self.buffers.inscribe(tag.into, &tag.encode(&sums));
+                    }
                     self.array.handle_digested(self.now, id, &sums);
                 }
                 Action::Sum { buf } => {

@@ -92,6 +92,9 @@ const WRITES_OUT: usize = 128;
 /// Full stripes of a long request: on every drive it has all sectors of a tag sector.
 const STRIPES: u64 = 4;
 
+/// And of one that has parts of two groups.
+const STRIPES_PARTLY: u64 = 3;
+
 /// Long requests outstanding.
 const STREAMED: usize = 8;
 
@@ -108,7 +111,7 @@ fn loads(pair: &Pair, ask: &Ask) -> Vec<(&'static str, &'static str, Load)> {
     let every = |carried: f64, share: f64| Nanos::new((1e9 / (carried * share)) as u64);
     let random = |interval| Places::Random { size: Sectors::new(1), interval };
     let few = |interval| Places::Few { interval, places: FEW, share: 0.8 };
-    let streamed = |place| Places::Stripes { place, size: Sectors::new(STRIPES * pair.stripe) };
+    let long = |stripes| Places::Stripes { place: 0.5, size: Sectors::new(stripes * pair.stripe) };
     let (reads, writes) = (pair.reads, pair.writes);
     let at_once = Sending::Closed(READS_EACH * pair.drives);
     let stream = Sending::Closed(STREAMED);
@@ -145,8 +148,13 @@ fn loads(pair: &Pair, ask: &Ask) -> Vec<(&'static str, &'static str, Load)> {
             "mean",
             one(Kind::Write, random(every(writes, 0.5)), Sending::Open, some),
         ),
-        ("sequential reads", "rate", one(Kind::Read, streamed(0.5), stream, some / 3)),
-        ("full stripes written", "rate", one(Kind::Write, streamed(0.5), stream, some / 3)),
+        ("sequential reads", "rate", one(Kind::Read, long(STRIPES), stream, some / 3)),
+        ("full stripes written", "rate", one(Kind::Write, long(STRIPES), stream, some / 3)),
+        (
+            "full stripes written, three at a time",
+            "rate",
+            one(Kind::Write, long(STRIPES_PARTLY), stream, some / 3),
+        ),
     ]
 }
 

@@ -86,9 +86,12 @@ impl World {
                     let found = examine(bytes.buffers.bytes(buf), first, &unreadable, ring);
                     self.array.handle_examined(now, buf, found);
                 }
-                Action::Digest { id, of } => {
+                Action::Digest { id, of, into } => {
                     let bytes = self.bytes.as_mut().expect("checksums are of bytes");
                     let sums = checksums(bytes.buffers.share(&of).iter().map(Piece::bytes));
+                    for tag in &into {
+                        bytes.buffers.inscribe(tag.into, &tag.encode(&sums));
+                    }
                     self.array.handle_digested(now, id, &sums);
                 }
                 Action::Tags { sub, drive, of } => {

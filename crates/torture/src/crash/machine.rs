@@ -600,8 +600,11 @@ impl Machine {
                     let found = examine(self.buffers.bytes(buf), first, &unreadable, ring);
                     self.array.handle_examined(self.now, buf, found);
                 }
-                Action::Digest { id, of } => {
+                Action::Digest { id, of, into } => {
                     let sums = checksums(self.buffers.share(&of).iter().map(Piece::bytes));
+                    for tag in &into {
+                        self.buffers.inscribe(tag.into, &tag.encode(&sums));
+                    }
                     self.array.handle_digested(self.now, id, &sums);
                 }
                 Action::Tags { sub, drive, of } => {

@@ -119,6 +119,8 @@ enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
     NotYet,
+    /// What its tag sectors lack is being written.
+    Listing,
     Flushing,
     Flushed,
 }
@@ -296,7 +298,7 @@ impl Array {
         }
         let Some(copying) = self.own.copies.now.as_deref_mut() else { return };
         match what {
-            What::Wipe | What::Twin(_) => {}
+            What::Wipe | What::Twin(_) | What::List => {}
             What::Copy => {
                 if let Some(at) = copying.steps.iter().position(|step| step.sub == sub) {
                     let Step { region, .. } = copying.steps.swap_remove(at);
@@ -307,7 +309,7 @@ impl Array {
             // One that was begun before the loss does not count, however late it ends (CP2).
             What::Flush => match &mut copying.phase {
                 Phase::Lost(last @ Last::Flushing) => *last = Last::Flushed,
-                Phase::Lost(Last::NotYet | Last::Flushed)
+                Phase::Lost(Last::NotYet | Last::Listing | Last::Flushed)
                 | Phase::Wiping
                 | Phase::Copying
                 | Phase::Flushing(_)

@@ -91,6 +91,35 @@ struct HeldAgainst {
 pub(crate) struct Unread {
     drive: DriveIdx,
     rows: Vec<Row>,
+    error: ReadError,
+}
+
+/// What a read that did not give all says of its drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadError {
+    /// The drive did not return sectors.
+    Unread,
+    /// It returned all that are lacking, with other checksums than they should have.
+    Corrupt,
+    /// Or no tag sector says which they should have.
+    Unproven,
+}
+
+impl ReadError {
+    /// That of a read that lacks these of its sectors.
+    fn of(state: &Sub, lacking: impl Iterator<Item = u32>) -> Self {
+        let of = |at: u32| match () {
+            () if state.unproven.contains(&at) => Self::Unproven,
+            () if state.corrupt.contains(&at) => Self::Corrupt,
+            () => Self::Unread,
+        };
+        let rank = |error: &Self| match error {
+            Self::Unread => 2,
+            Self::Corrupt => 1,
+            Self::Unproven => 0,
+        };
+        lacking.map(of).max_by_key(rank).unwrap_or(Self::Unread)
+    }
 }
 
 impl Scrub {
@@ -388,7 +417,8 @@ impl Array {
         // A scan names its rows when it ends.
         let is_scan = self.own.scrub.scan == Some(op);
         let rows = if is_scan { Vec::new() } else { cells.iter().map(row).collect() };
-        Some(Unread { drive: sub.drive, rows })
+        let error = ReadError::of(sub, damaged.iter());
+        Some(Unread { drive: sub.drive, rows, error })
     }
 
     /// What a drive gave an operation had not its checksum (TG1): it is repaired, and held against the drive, whatever effort was
@@ -418,18 +448,19 @@ impl Array {
             self.core.layout().symbol(Cell { drive: state.drive, lba }).0
         };
         let rows = wrong.iter().map(row).collect();
-        self.note_unread(now, Unread { drive: state.drive, rows });
+        let error = ReadError::of(state, wrong.iter().copied());
+        self.note_unread(now, Unread { drive: state.drive, rows, error });
     }
 
     /// What a drive did not give is mended, and held against it.
     pub(crate) fn note_unread(&mut self, now: Instant, unread: Unread) {
-        let Unread { drive, rows } = unread;
+        let Unread { drive, rows, error } = unread;
         // What cannot be repaired is asked for again and again: that says nothing new of the drive.
         let is_known = |row: &Row| self.own.scrub.hopeless.contains(row);
         let is_news = rows.is_empty() || !rows.iter().all(is_known);
         rows.into_iter().for_each(|row| self.suspect(row));
         if is_news {
-            self.note_read_error(now, drive);
+            self.note_error(now, drive, error);
         }
     }
 
@@ -462,8 +493,21 @@ impl Array {
 
     /// Does without a drive that gives too little, if the layout survives that.
     pub(crate) fn note_read_error(&mut self, now: Instant, drive: DriveIdx) {
+        self.note_error(now, drive, ReadError::Unread);
+    }
+
+    fn note_error(&mut self, now: Instant, drive: DriveIdx, error: ReadError) {
         let errors = &mut self.own.scrub.against.errors[drive.as_usize()];
-        if self.core.drives.lost().contains(drive) || !errors.note(now) {
+        if self.core.drives.lost().contains(drive) {
+            return;
+        }
+        let are_too_many = match error {
+            ReadError::Unread => errors.note(now),
+            ReadError::Corrupt => errors.note_corrupt(now),
+            // What it stores is repaired with its tag sector.
+            ReadError::Unproven => false,
+        };
+        if !are_too_many {
             return;
         }
         let is_redundant = self.core.is_redundant(self.core.layout().stripes());

@@ -10,15 +10,16 @@ use crate::action::Action;
 use crate::array::parts::Stop;
 use crate::array::{Array, Moved};
 use crate::core::spread::Spread;
-use crate::core::{Core, Enqueue, Purpose, Sub, WRITTEN};
+use crate::core::{ALONG, Core, Enqueue, Purpose, Sub, WRITTEN};
 use crate::drives::Fate;
 use crate::drives::queue::End;
+use crate::event::ArrayEvent;
 use crate::journal::Journal;
 use crate::log::rules::Rule;
 use crate::names::{OpId, SubId};
 use crate::settings::verify::{Promise, Reach, VerifyMode};
 use crate::shape::Cell;
-use crate::tags::sector::TagSector;
+use crate::tags::sector::{NO_TAG, TagSector};
 use crate::timers::first_of;
 use crate::verify::records::{Keeps, Part};
 use crate::verify::runs::Stage;
@@ -135,7 +136,7 @@ impl Core {
             }
             Keeps::Sums if self.out.carries_content() => {
                 let of = what.segments.to_vec();
-                self.out.push(Action::Digest { id: RECORD | begun.write, of });
+                self.out.push(Action::digest(RECORD | begun.write, of));
             }
             Keeps::Sums => {}
         }
@@ -180,7 +181,9 @@ impl Array {
         if id & RECORD != 0 {
             return self.core.verify.records.set_sums(id & !RECORD, sums);
         }
-        if id & WRITTEN != 0 {
+        if id & ALONG != 0 {
+            self.core.handle_sums_along(id, sums);
+        } else if id & WRITTEN != 0 {
             self.core.handle_written_sums(id, sums);
         } else if let Some(held) = self.readback.checks.held.remove(&id) {
             self.go_on_with(now, held, sums);
@@ -210,11 +213,14 @@ impl Array {
             match tags.read_of(drive, sub) {
                 Some(_) => {
                     let said = found.map(|found| (found.sums, found.list));
-                    tags.end_tag_read(drive, sub, said);
+                    let covers = tags.covers(self.core.place.area(), group);
+                    if !tags.end_tag_read(drive, sub, said) {
+                        self.tell(ArrayEvent::Corrupt { drive, extent: covers });
+                    }
                 }
                 None => {
-                    let found = found.into_iter();
-                    found.for_each(|found| tags.note_tag(drive, group, found.sums, found.list));
+                    let found = found.map_or(NO_TAG, |found| (found.sums, found.list));
+                    tags.note_tag(drive, group, found.0, found.1);
                 }
             }
         }
@@ -302,7 +308,7 @@ impl Array {
         let id = self.work.name();
         let buf = read.state.read_buf().expect("a read fills one");
         let of = read.state.spread.segments(buf, extent.sectors.get() as u32);
-        self.core.out.push(Action::Digest { id, of });
+        self.core.out.push(Action::digest(id, of));
         self.readback.checks.held.insert(id, read);
     }
 
@@ -549,7 +555,7 @@ impl Array {
         if carries_content && has_sums {
             answers += 1;
             let of = spread.segments(buf, extent.sectors.get() as u32);
-            self.core.out.push(Action::Digest { id, of });
+            self.core.out.push(Action::digest(id, of));
         }
         let wrong = BTreeSet::new();
         let comparing =

@@ -69,7 +69,7 @@ impl Fetch {
             core.out.combine(Place { buf, sector }, from);
         }
         let of = vec![Segment { place: Place { buf, sector: 0 }, sectors: count }];
-        core.out.push(Action::Digest { id: self.op, of });
+        core.out.push(Action::digest(self.op, of));
         self.proving = Some(Proving { buf, symbols });
         true
     }

@@ -47,6 +47,13 @@ impl Array {
         }
     }
 
+    /// Gives the new drive the list of checksums that its tag sectors lack, before it is named: as a member it has no other one.
+    fn list_coming(&mut self, now: Instant) -> bool {
+        let copying = self.own.copies.now.as_ref().expect("a copy is made");
+        let (Some(journal), Some(new)) = (&self.journal, &copying.new) else { return false };
+        journal.list_copy(&mut self.core, now, copying.drive, new.uuid)
+    }
+
     fn is_flushing_coming(&self) -> bool {
         let is_flush = |coming: &Coming| coming.what == What::Flush;
         self.core.holdings.copied().is_some_and(|copied| copied.inside.values().any(is_flush))
@@ -77,8 +84,11 @@ impl Array {
     /// The new drive has the place, if it may (CP2).
     pub(super) fn seat(&mut self, now: Instant, last: Last, is_idle: bool) -> Moved {
         match last {
-            Last::NotYet if !is_idle => return Moved::No,
-            Last::NotYet => {
+            Last::NotYet | Last::Listing if !is_idle => return Moved::No,
+            Last::NotYet if self.list_coming(now) => {
+                return self.set_copy_phase(Phase::Lost(Last::Listing));
+            }
+            Last::NotYet | Last::Listing => {
                 let is_kept = self.keeps(Rule::CopyFlush);
                 self.flush_coming(now);
                 let last = if is_kept { Last::Flushing } else { Last::Flushed };
