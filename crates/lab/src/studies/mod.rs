@@ -33,6 +33,7 @@
 mod bed;
 mod checksums;
 mod eraid;
+mod faults;
 mod files;
 mod fleet;
 mod interval;
@@ -150,7 +151,8 @@ pub fn all() -> Vec<Study> {
         sdhdd::studies(),
         iraw::studies(),
     ];
-    let ours = [level::studies(), writes::studies(), vec![rebuild::REBUILD, checksums::CHECKSUMS]];
+    let ours = vec![rebuild::REBUILD, checksums::CHECKSUMS, faults::FAULTS];
+    let ours = [level::studies(), writes::studies(), ours];
     [papers.concat(), ours.concat()].concat()
 }
 
