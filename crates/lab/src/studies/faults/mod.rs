@@ -64,8 +64,8 @@ const RULES: [(&str, Rule); 7] = [
     ("dm-integrity, inline", Rule::Inline),
     ("dm-integrity, journal", Rule::Beside),
     ("zfs", Rule::Parent),
-    ("levelhead", Rule::Deferred),
-    ("levelhead, carried tags (not built)", Rule::Carried),
+    ("levelhead, tags always apart", Rule::Deferred),
+    ("levelhead", Rule::Carried),
     ("levelhead, stamps (not built)", Rule::Stamps),
 ];
 
