@@ -163,7 +163,8 @@ impl Array {
             (Purpose::Tag, _) if !self.core.drives.away().contains(state.drive) => {
                 let journal = self.journal.as_mut().expect("checksums need a journal");
                 let ended = Tagged { sub, buf, is_good: outcome.is_good() };
-                journal.handle_tagged(&mut self.core, now, state.drive, &ended);
+                let lost = journal.handle_tagged(&mut self.core, now, state.drive, &ended);
+                lost.into_iter().for_each(|group| self.note_lost_group(state.drive, group));
             }
             (Purpose::Fill, _) => self.own.rebuild.handle_flushed(sub),
             (Purpose::Copy, _) => self.handle_copy_read(now, sub, buf, outcome),

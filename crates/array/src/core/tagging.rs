@@ -59,19 +59,40 @@ impl Core {
         }
     }
 
-    /// Whether another read, inside the same drive, will bring a tag sector that what this one has brought is compared with.
-    pub(crate) fn waits_for_tags(&self, state: &Sub, outcome: &Outcome) -> bool {
-        let (Some(tags), Some(extent)) = (&self.tags, state.compared()) else { return false };
-        let is_brought = |group: u64| {
-            let lba = Lba::new(group * tags.sectors()).max(extent.lba);
-            let tag = self.area().tag_of(lba).expect("it has groups");
-            let is_coming =
-                tags.is_brought(state.drive, tag.lba) || tags.is_queued(state.drive, group);
-            !tags.knows(state.drive, group) && is_coming
-        };
-        let is_unread = tags.is_unread(state.drive);
+    /// The groups of a read that has ended whose tag sectors memory lacks.
+    fn lacking(&self, state: &Sub, outcome: &Outcome) -> impl Iterator<Item = (u64, Lba)> {
         let is_read = matches!(outcome, Outcome::Done { .. }) && !state.is_orphan;
-        is_read && (is_unread || tags.groups_of(extent).any(is_brought))
+        let (drive, extent) = (state.drive, state.compared().filter(|_| is_read));
+        let tags = self.tags.iter().filter_map(move |tags| Some((tags, extent?)));
+        tags.flat_map(move |(tags, extent)| {
+            let lacking = tags.groups_of(extent).filter(move |&group| !tags.knows(drive, group));
+            lacking.map(move |group| {
+                let lba = Lba::new(group * tags.sectors()).max(extent.lba);
+                (group, self.area().tag_of(lba).expect("it has groups").lba)
+            })
+        })
+    }
+
+    /// Whether another read of the same drive will bring a tag sector that what this one has brought is compared with.
+    pub(crate) fn waits_for_tags(&self, state: &Sub, outcome: &Outcome) -> bool {
+        let Some(tags) = &self.tags else { return false };
+        let drive = state.drive;
+        let is_brought = |(group, lba): (u64, Lba)| {
+            let is_asked = tags.is_queued(drive, group) || tags.is_being_read(drive, group);
+            is_asked || tags.is_brought(drive, lba)
+        };
+        let is_read = matches!(outcome, Outcome::Done { .. }) && !state.is_orphan;
+        let is_unread = tags.is_unread(drive) && is_read && state.compared().is_some();
+        is_unread || self.lacking(state, outcome).any(is_brought)
+    }
+
+    /// The groups of which a read has not brought the tag sector, because another read was to bring it, which has not: nothing is
+    /// known of their sectors until it is read.
+    pub(crate) fn not_brought(&self, state: &Sub, outcome: &Outcome) -> Vec<u64> {
+        let is_reachable = self.drives.reachable().contains(state.drive);
+        let own = |lba: Lba| state.first.is_some_and(|first| first.contains(lba));
+        let lacking = self.lacking(state, outcome).filter(|&(_, lba)| is_reachable && !own(lba));
+        lacking.map(|(group, _)| group).collect()
     }
 
     /// What a read has brought was compared, or nothing wants it.
@@ -118,14 +139,16 @@ impl Core {
         (found.array, found.drive, found.group) == (array, drive, group)
     }
 
-    /// Which sectors of a read have another checksum than they should (TG1).
-    pub(crate) fn untagged(&self, id: SubId, sub: &Sub, sums: &[u32]) -> Untagged {
+    /// Which sectors of a read have another checksum than they should (TG1). Those that have what a list says that does not count have it
+    /// from now on (TG9).
+    pub(crate) fn untagged(&mut self, id: SubId, sub: &Sub, sums: &[u32]) -> Untagged {
         let mut untagged = Untagged::default();
         let Some(tags) = &self.tags else { return untagged };
         let (drive, Command::Read { extent, effort }) = (sub.drive, sub.command) else {
             return untagged;
         };
         let synced = self.holdings.synced();
+        let mut found = Vec::new();
         for ((at, lba), sum) in (0..).zip(extent.iter()).zip(sums) {
             let (row, _) = self.layout().symbol(Cell { drive, lba });
             if row.stripe >= synced || tags.is_moved(drive, id, lba) {
@@ -134,6 +157,9 @@ impl Core {
             match tags.get(drive, lba) {
                 Some(known) if known == *sum => {}
                 // The drive stopped before it gave the tag sector.
+                None if tags.hint(drive, lba) == Some(*sum) => {
+                    found.push((Cell { drive, lba }, *sum));
+                }
                 None if !tags.knows(drive, tags.find(lba).0) && !effort.is_full() => {
                     untagged.unknown.push(at);
                 }
@@ -141,6 +167,7 @@ impl Core {
                 Some(_) => untagged.wrong.push(at),
             }
         }
+        found.into_iter().for_each(|(cell, sum)| self.note_found(cell, sum));
         untagged
     }
 

@@ -225,37 +225,56 @@ impl Journal {
         core.tags.as_mut().expect("it has some").begin(drive, sub, next, buf);
     }
 
-    /// A command that reads or writes a tag sector or a list has ended. `buf` is what a read filled.
+    /// Reads a tag sector that reads wait for which have not brought it.
+    pub(crate) fn read_tag(&self, core: &mut Core, now: Instant, drive: DriveIdx, group: u64) {
+        let tags = core.tags.as_ref().expect("it has some");
+        let first = Lba::new(group * tags.sectors());
+        let lba = core.area().tag_of(first).expect("it has groups").lba;
+        let extent = Extent::new(lba, Sectors::new(1));
+        core.counters.tag_reads += 1;
+        let buf = core.out.name_buf();
+        let command = Command::Read { extent, effort: Effort::Full };
+        let sub = ask(core, now, drive, command, buf);
+        core.tags.as_mut().expect("it has some").begin_tag_read(drive, sub, group);
+    }
+
+    /// A command that reads or writes a tag sector or a list has ended. `buf` is what a read filled. Returns the group whose tag
+    /// sector was to be read back and is not there.
     pub(crate) fn handle_tagged(
         &mut self,
         core: &mut Core,
         now: Instant,
         drive: DriveIdx,
         ended: &Tagged,
-    ) {
+    ) -> Option<u64> {
         let &Tagged { sub, buf, is_good } = ended;
         if self.is_of_list(sub) {
             let buf = buf.expect("a read fills one");
-            return self.look_at_list(core, now, sub, buf, is_good);
+            self.look_at_list(core, now, sub, buf, is_good);
+            return None;
         }
-        let Some(tags) = &mut core.tags else { return };
+        let tags = core.tags.as_mut()?;
         let Some(group) = tags.read_of(drive, sub) else {
             let ended = tags.end_list(drive, sub);
             let Some((buf, safe)) = ended.or_else(|| tags.end_write(drive, sub)) else {
-                return buf.into_iter().for_each(|buf| core.out.release(buf));
+                buf.into_iter().for_each(|buf| core.out.release(buf));
+                return None;
             };
             core.out.release(buf);
-            return safe.into_iter().for_each(|id| self.note_safe(core, drive, id));
+            safe.into_iter().for_each(|id| self.note_safe(core, drive, id));
+            return None;
         };
         let buf = buf.expect("a read fills one");
+        let mut is_there = true;
         if is_good && core.out.carries_content() {
             let of = vec![ReadTag { group, place: Place { buf, sector: 0 } }];
             core.out.push(Action::Tags { sub, drive, of });
         } else {
             let said = tags.said_before(drive, group);
-            tags.end_tag_read(drive, sub, said.filter(|_| is_good));
+            is_there = tags.end_tag_read(drive, sub, said.filter(|_| is_good));
         }
         core.out.release(buf);
+        (!is_there).then_some(group)
     }
 }
 

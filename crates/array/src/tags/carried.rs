@@ -67,6 +67,7 @@ impl Tags {
     /// An announced write goes nowhere.
     pub(crate) fn withdraw_carry(&mut self, drive: DriveIdx, sub: SubId) {
         let Some(carry) = self.drives[drive.as_usize()].carries.remove(&sub) else { return };
+        self.drives[drive.as_usize()].list.has_no_room = false;
         for Carried { group, .. } in carry.groups {
             self.group_mut(drive, group).is_busy = false;
         }
@@ -146,11 +147,12 @@ impl Tags {
         let data = self.groups.data().get();
         let of = &mut self.drives[drive.as_usize()];
         // The drive may have been lost since.
-        let Some(carry) = of.carries.get_mut(&sub) else { return false };
+        let Some(mut carry) = of.carries.remove(&sub) else { return false };
         (carry.stage, carry.buf) = (Stage::Begun, buf);
         let extent = carry.extent;
         for (carried, Going { tag, sums: others }) in carry.groups.iter_mut().zip(going) {
             let known = of.groups.entry(tag.group).or_default();
+            debug_assert_eq!(known.pending, 0, "what is being computed is in no tag sector");
             let mut all = *others;
             for (lba, sum) in extent.iter().zip(&sums).filter(|(lba, _)| tag.covers.contains(*lba))
             {
@@ -166,15 +168,10 @@ impl Tags {
                     of.next - 1
                 }
             };
-            of.lacking -= known.lacking();
-            known.tag = Some(Box::new(all));
-            (known.newer, known.loaded, known.is_listed) = (None, None, false);
-            known.said.append(&mut known.waiting);
-            of.unfolded.remove(&tag.group);
-            of.bad.remove(&tag.group);
-            known.tag_list = 0;
+            of.set_tag(tag.group, Box::new(all));
         }
         carry.sums = sums;
+        of.carries.insert(sub, carry);
         true
     }
 
@@ -208,11 +205,12 @@ impl Tags {
     pub(crate) fn give_up_carry(&mut self, drive: DriveIdx, sub: SubId) {
         let of = &mut self.drives[drive.as_usize()];
         let Some(carry) = of.carries.remove(&sub) else { return };
-        for Carried { group, .. } in carry.groups {
+        of.list.has_no_room = false;
+        for Carried { group, order } in carry.groups {
             let known = of.groups.get_mut(&group).expect("its tag sector was with it");
             known.is_busy = false;
             known.waiting.append(&mut known.said);
-            of.take_back(group);
+            of.take_back(group, Some(order));
         }
     }
 
@@ -254,17 +252,23 @@ impl Tags {
         if groups.is_empty() {
             return safe;
         }
-        for Carried { group, .. } in groups {
+        for &Carried { group, .. } in &groups {
             let known = of.groups.get_mut(&group).expect("its tag sector was with it");
             (known.is_busy, known.is_unchecked) = (false, true);
             safe.append(&mut known.said);
-            of.unchecked.insert(group);
+            of.bad.remove(&group);
         }
-        while of.unchecked.len() > UNCHECKED_MAX {
-            let first = of.unchecked.pop_first().expect("there are many");
-            of.groups.get_mut(&first).expect("it is to be checked").is_unchecked = false;
-        }
+        of.list.has_no_room = false;
+        // Nothing is left that a list could say.
+        of.list.is_wanted &= of.oldest() != of.next;
         safe.extend(of.take_safe());
+        for Carried { group, .. } in groups {
+            self.note_used(drive, group);
+            let of = &mut self.drives[drive.as_usize()];
+            of.unchecked.insert(group, of.groups[&group].used);
+        }
+        self.drives[drive.as_usize()].forget_unchecked(UNCHECKED_MAX, UNCHECKED_MAX / 8);
+        self.forget_oldest();
         safe
     }
 
@@ -275,7 +279,7 @@ impl Tags {
 
     /// Whether the tag sector of a group is to be read back.
     pub(crate) fn is_unchecked(&self, drive: DriveIdx, group: u64) -> bool {
-        self.drives[drive.as_usize()].unchecked.contains(&group)
+        self.drives[drive.as_usize()].unchecked.contains_key(&group)
     }
 
     /// How many tag sectors of a drive are to be read back.
@@ -290,10 +294,15 @@ impl Tags {
         of.unchecked.remove(&group);
         let known = of.groups.entry(group).or_default();
         known.is_unchecked = false;
-        if known.tag.as_deref() == found.as_ref() {
-            return true;
+        let is_there = known.tag.as_deref() == found.as_ref();
+        if !is_there {
+            if found.is_none() {
+                of.bad.insert(group);
+            }
+            of.take_back(group, None);
         }
-        of.take_back(group);
-        false
+        self.note_used(drive, group);
+        self.forget_oldest();
+        is_there
     }
 }

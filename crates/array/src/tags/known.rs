@@ -21,13 +21,16 @@ pub(super) struct OnDrive {
     pub(super) lacking: usize,
     /// What is safe when a list or tag sectors say all that was written before this number.
     pub(super) barriers: VecDeque<(u64, u64)>,
-    /// Writes of tag sectors, and reads of those that are to be written.
+    /// Writes of tag sectors, and reads of nothing else.
     pub(super) folds: BTreeMap<SubId, Fold>,
-    pub(super) reads: BTreeMap<SubId, u64>,
-    /// Announced writes that may have tag sectors with them, and tag sectors that are to be read back (TG8).
+    pub(super) reads: BTreeMap<SubId, TagRead>,
+    /// Announced writes that may have tag sectors with them, and tag sectors that are to be read back, with when each was written
+    /// (TG8).
     pub(super) carries: BTreeMap<SubId, Carry>,
-    pub(super) unchecked: BTreeSet<u64>,
-    /// Groups whose tag sector is known to be none.
+    pub(super) unchecked: BTreeMap<u64, u64>,
+    /// Groups of which the list said something that does not count (TG9).
+    pub(super) hinted: BTreeSet<u64>,
+    /// Groups whose tag sector is known to be none, until another one is durable.
     pub(super) bad: BTreeSet<u64>,
     pub(super) list: List,
     /// When the drive ended what was no command for tags.
@@ -45,6 +48,14 @@ pub(super) struct Fold {
     pub(super) buf: BufId,
     /// The number of the first of what it says that no list does.
     pub(super) order: Option<u64>,
+}
+
+/// The read of a tag sector alone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TagRead {
+    pub(super) group: u64,
+    /// Whether the tag sector is to be written then, or was; if not, reads wait for it that have not brought it.
+    pub(super) is_own: bool,
 }
 
 /// The list of a drive.
@@ -122,6 +133,9 @@ pub(super) struct Group {
     pub(super) used: u64,
     /// What the list said when this run began, until the tag sector is read: that may be newer (TG6).
     pub(super) loaded: Option<Box<Unsaid>>,
+    /// What it said that does not count, of sectors of which the tag sector says nothing: what has such a checksum is right, and what
+    /// has another one may be newer (TG9).
+    pub(super) hints: Option<Box<Sums>>,
     /// What was written since,
     pub(super) newer: Option<Box<Sums>>,
     /// and of which sectors that is being computed, as bits.
@@ -155,6 +169,12 @@ impl Group {
         is_known || self.pending >> offset & 1 == 1
     }
 
+    /// The checksum that a sector has if it was not written since the list was that said so.
+    pub(super) fn hint(&self, offset: usize) -> Option<u32> {
+        let is_free = self.get(offset).is_none() && self.pending >> offset & 1 == 0;
+        self.hints.as_ref()?.get(offset).filter(|_| is_free)
+    }
+
     /// Whether its tag sector lacks something.
     pub(super) fn lacks(&self) -> bool {
         self.newer.is_some() || self.loaded.is_some()
@@ -178,7 +198,7 @@ impl Group {
 
     pub(super) fn is_idle(&self) -> bool {
         let is_clean = !self.lacks() && self.pending == 0 && !self.is_busy && !self.is_unchecked;
-        is_clean && self.readers == 0 && self.queued == 0
+        is_clean && self.hints.is_none() && self.readers == 0 && self.queued == 0
     }
 }
 
@@ -234,16 +254,69 @@ impl OnDrive {
         carries.any(|carry| !carry.has_begun() && !carry.groups.is_empty())
     }
 
-    /// What memory has as what the tag sector of a group says is not there: it is to be written.
-    pub(super) fn take_back(&mut self, group: u64) {
+    /// What the list says of a sector does not count.
+    pub(super) fn note_hint(&mut self, group: u64, offset: usize, sum: u32) {
+        let known = self.groups.entry(group).or_default();
+        if known.tag.as_ref().is_none_or(|tag| tag.get(offset).is_none()) {
+            known.hints.get_or_insert_with(|| Box::new(Sums::NONE)).set(offset, sum);
+            self.hinted.insert(group);
+        }
+    }
+
+    /// The tag sector of a group says this from now on.
+    pub(super) fn set_tag(&mut self, group: u64, sums: Box<Sums>) {
+        let known = self.groups.entry(group).or_default();
+        self.lacking -= known.lacking();
+        if known
+            .hints
+            .as_ref()
+            .is_some_and(|hints| hints.iter().all(|(at, _)| sums.get(at).is_some()))
+        {
+            known.hints = None;
+            self.hinted.remove(&group);
+        }
+        (known.tag, known.tag_list) = (Some(sums), 0);
+        (known.newer, known.loaded, known.is_listed) = (None, None, false);
+        known.said.append(&mut known.waiting);
+        self.unfolded.remove(&group);
+    }
+
+    /// What memory has as what the tag sector of a group says is not there: it is to be written. `order` is the number of the first of
+    /// that which no list says, if nothing was sure of it yet.
+    pub(super) fn take_back(&mut self, group: u64, order: Option<u64>) {
         let known = self.groups.get_mut(&group).expect("memory has what it says");
         self.lacking -= known.lacking();
         let tag = known.tag.take().map_or(Sums::NONE, |tag| *tag);
         let all = tag.under(known.newer.as_deref().unwrap_or(&Sums::NONE));
         known.newer = Some(Box::new(all));
         self.lacking += known.lacking();
+        known.is_unchecked = false;
+        self.unchecked.remove(&group);
         self.unfolded.insert(group);
-        self.note_unlisted(group);
+        match order {
+            Some(order) => {
+                let own = known.order.take();
+                let first = own.map_or(order, |own| own.min(order));
+                own.iter().for_each(|own| _ = self.unlisted.remove(own));
+                known.order = Some(first);
+                self.unlisted.insert(first, group);
+            }
+            None => self.note_unlisted(group),
+        }
+    }
+
+    /// Of more than this number of tag sectors that are to be read back the oldest are believed, `step` more than needed.
+    pub(super) fn forget_unchecked(&mut self, most: usize, step: usize) {
+        if self.unchecked.len() <= most {
+            return;
+        }
+        let mut ages: Vec<(u64, u64)> =
+            self.unchecked.iter().map(|(of, age)| (*age, *of)).collect();
+        ages.sort_unstable();
+        for (_, group) in &ages[..ages.len() - most + step.min(most)] {
+            self.unchecked.remove(group);
+            self.groups.get_mut(group).expect("it is to be checked").is_unchecked = false;
+        }
     }
 }
 

@@ -31,6 +31,20 @@ impl Listed {
         self.entries.extend(unsaid.iter().map(entry));
         self.groups.push(group);
     }
+
+    /// Where room is left the list says what does not count, too: no tag sector says anything of it (TG9).
+    fn hint(&mut self, tags: &Tags, drive: DriveIdx, most: usize) {
+        let of = &tags.drives[drive.as_usize()];
+        let entries = of.hinted.iter().flat_map(|&group| {
+            let known = &of.groups[&group];
+            let hints = known.hints.iter().flat_map(|hints| hints.iter());
+            let left = hints.filter(|&(at, _)| known.hint(at).is_some());
+            let first = tags.first_of(group);
+            left.map(move |(at, sum)| Entry { lba: first + Sectors::new(at as u64), since: 0, sum })
+        });
+        let room = most.saturating_sub(self.entries.len());
+        self.entries.extend(entries.take(room));
+    }
 }
 
 impl Tags {
@@ -49,14 +63,16 @@ impl Tags {
             of.lacking -= known.lacking();
             if known.tag.is_some() {
                 // It was read before the list was.
-                let newer = known.newer.get_or_insert_with(|| Box::new(Sums::NONE));
-                if since > known.tag_list && newer.get(offset).is_none() {
+                if since <= known.tag_list {
+                    of.lacking += known.lacking();
+                    of.note_hint(group, offset, sum);
+                    continue;
+                }
+                if known.newer.as_ref().is_none_or(|newer| newer.get(offset).is_none()) {
+                    let newer = known.newer.get_or_insert_with(|| Box::new(Sums::NONE));
                     newer.set(offset, sum);
                     known.is_listed = true;
                     of.unfolded.insert(group);
-                }
-                if newer.count() == 0 {
-                    known.newer = None;
                 }
                 of.lacking += known.lacking();
                 continue;
@@ -132,7 +148,8 @@ impl Tags {
         let of = &mut self.drives[drive.as_usize()];
         let is_held = of.has_carries_before();
         of.list.is_wanted |= is_held;
-        of.list.has_no_room |= !is_held && of.list.under_way.is_none() && !of.folds.is_empty();
+        let is_coming_free = !of.folds.is_empty() || !of.carries.is_empty();
+        of.list.has_no_room |= !is_held && of.list.under_way.is_none() && is_coming_free;
     }
 
     /// Whether another list comes before tag sectors are written.
@@ -198,6 +215,7 @@ impl Tags {
             }
             listed.say(self.first_of(*group), *group, &unsaid);
         }
+        listed.hint(self, drive, self.list_max);
         // Without news the same list would be written again and again.
         let is_news = |group: &u64| of.groups[group].order.is_some();
         (of.list.is_due || listed.groups.iter().any(is_news)).then_some(listed)
@@ -222,6 +240,7 @@ impl Tags {
                 false => listed.say(self.first_of(group), group, &unsaid),
             }
         }
+        listed.hint(self, drive, self.list_max);
         let list = &mut self.drives[drive.as_usize()].list;
         (list.newest, list.durable) = (listed.generation, listed.generation);
         listed
@@ -235,8 +254,9 @@ impl Tags {
         for group in &listed.groups {
             let known = of.groups.get_mut(group).expect("it was listed");
             known.is_listed = !folding.contains(group) || known.lacks();
-            // What is being computed is not on it.
+            // What is being computed is not on it, and where the tag sector is not given it does not count (TG6).
             if known.pending == 0
+                && !of.bad.contains(group)
                 && let Some(first) = known.order.take()
             {
                 of.unlisted.remove(&first);
@@ -275,6 +295,10 @@ impl Tags {
         let List { durable, slot, is_unread, ref under_way, is_due, .. } = of.list;
         let is_due = is_due || under_way.is_some();
         lost.list = List { newest, durable, slot, is_unread, is_due, ..List::default() };
+        for &group in &of.hinted {
+            lost.groups.entry(group).or_default().hints = of.groups[&group].hints.clone();
+        }
+        lost.hinted = of.hinted.clone();
         let folding = of.on_their_way();
         for group in folding.iter().chain(of.unfolded.difference(&folding)) {
             // What is on no list is of transactions that are not over: the drive is given it again.

@@ -30,6 +30,8 @@
 //! - TG8. A long write that the journal has announced has the tag sectors with it, in the same command, of the groups of which memory
 //!   has all other checksums. What it writes is safe with them after a flush. As a drive that loses such a command loses both, the tag sector is read back
 //!   when the drive is idle, or before too many are to be: until then memory keeps what it should say.
+//! - TG9. An entry of a list that does not count is kept while the tag sector says nothing of its sector, with the number 0 on later
+//!   lists: what has that checksum was not written since, and is right. What has another one has none (F5).
 
 pub(crate) mod carried;
 mod known;
@@ -37,6 +39,8 @@ pub(crate) mod list;
 pub(crate) mod listing;
 pub(crate) mod sector;
 pub(crate) mod state;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Range;
 

@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 use levelhead_block::BufId;
 use levelhead_units::{DriveIdx, Extent, Instant, Lba, Sectors};
 
-use super::known::{Fold, Group, Inside, List, OnDrive};
+use super::known::{Fold, Group, Inside, List, OnDrive, TagRead};
 use super::sector::{NO_TAG, SUMS, Sums};
 use crate::names::SubId;
 use crate::shape::{Area, Groups};
@@ -33,7 +33,7 @@ pub(crate) struct Tags {
     /// When each group that is remembered was used last, oldest first.
     pub(super) used: BTreeSet<(u64, DriveIdx, u64)>,
     clock: u64,
-    most: usize,
+    pub(super) most: usize,
 }
 
 /// A group to be written next.
@@ -61,9 +61,9 @@ impl Tags {
         self.groups.data().get()
     }
 
-    /// The group whose tag sector a command reads, if it reads one to be written.
+    /// The group whose tag sector a command reads, if it reads nothing else.
     pub(crate) fn read_of(&self, drive: DriveIdx, sub: SubId) -> Option<u64> {
-        self.drives[drive.as_usize()].reads.get(&sub).copied()
+        self.drives[drive.as_usize()].reads.get(&sub).map(|read| read.group)
     }
 
     /// The group of a sector, and which of its sectors that is.
@@ -103,6 +103,13 @@ impl Tags {
         let of = &self.drives[drive.as_usize()];
         let known = of.groups.get(&group).filter(|_| !of.list.is_unread)?;
         known.get(offset)
+    }
+
+    /// The checksum that a sector of which memory has none has if it was not written since the list was that said so (TG9).
+    pub(crate) fn hint(&self, drive: DriveIdx, lba: Lba) -> Option<u32> {
+        let (group, offset) = self.find(lba);
+        let of = &self.drives[drive.as_usize()];
+        of.groups.get(&group).filter(|_| !of.list.is_unread)?.hint(offset)
     }
 
     /// Whether the list of a drive is still to be read: until then nothing is known of what it holds.
@@ -232,13 +239,18 @@ impl Tags {
             of.list.newest = of.list.newest.max(list);
         }
         of.lacking -= known.lacking();
+        let mut hints = Vec::new();
         for (at, since, sum) in known.loaded.take().iter().flat_map(|loaded| loaded.iter()) {
             let newer = known.newer.as_ref().and_then(|sums| sums.get(at));
-            if since > list && newer.is_none() {
-                known.newer.get_or_insert_with(|| Box::new(Sums::NONE)).set(at, sum);
+            match since > list {
+                true if newer.is_some() => {}
+                true => known.newer.get_or_insert_with(|| Box::new(Sums::NONE)).set(at, sum),
+                false => hints.push((at, sum)),
             }
         }
         of.lacking += known.lacking();
+        hints.into_iter().for_each(|(at, sum)| of.note_hint(group, at, sum));
+        let known = of.groups.get_mut(&group).expect("it was there");
         if list == u64::MAX {
             // What a list says of it does not count until it is written again (TG6).
             of.bad.insert(group);
@@ -344,8 +356,8 @@ impl Tags {
         let mut ready = all.filter_map(|group| of.groups.get_key_value(group)).filter(is_ready);
         let Some((&group, known)) = ready.next() else {
             let mut all = of.unchecked.range(from..).chain(of.unchecked.range(..from));
-            let group = all.find(|group| !of.groups[group].is_busy).filter(|_| may_check)?;
-            return Some(Next::Read(*group));
+            let (group, _) = all.find(|(group, _)| !of.groups[group].is_busy)?;
+            return may_check.then_some(Next::Read(*group));
         };
         let newer = known.newer.as_deref().unwrap_or(&Sums::NONE);
         match &known.tag {
@@ -361,26 +373,29 @@ impl Tags {
         match next {
             Next::Read(group) => {
                 of.groups.get_mut(&group).expect("it is known").is_busy = true;
-                of.reads.insert(sub, group);
+                of.reads.insert(sub, TagRead { group, is_own: true });
             }
             Next::Write(group, sums) => {
-                let known = of.groups.get_mut(&group).expect("it lacks something");
-                known.is_busy = true;
-                of.lacking -= known.lacking();
-                known.tag = Some(sums);
-                (known.newer, known.loaded, known.is_listed) = (None, None, false);
-                known.said.append(&mut known.waiting);
+                of.set_tag(group, sums);
+                let known = of.groups.get_mut(&group).expect("it has a tag");
+                (known.is_busy, known.is_unchecked) = (true, false);
                 let order = known.order.take();
-                if let Some(order) = order {
-                    of.unlisted.remove(&order);
-                }
-                of.unfolded.remove(&group);
+                order.iter().for_each(|order| _ = of.unlisted.remove(order));
                 of.unchecked.remove(&group);
-                of.bad.remove(&group);
-                (known.is_unchecked, known.tag_list) = (false, 0);
                 of.folds.insert(sub, Fold { group, buf, order });
             }
         }
+    }
+
+    /// The tag sector of a group is being read for reads that have not brought it.
+    pub(crate) fn begin_tag_read(&mut self, drive: DriveIdx, sub: SubId, group: u64) {
+        self.drives[drive.as_usize()].reads.insert(sub, TagRead { group, is_own: false });
+    }
+
+    /// Whether the tag sector of a group is being read alone.
+    pub(crate) fn is_being_read(&self, drive: DriveIdx, group: u64) -> bool {
+        let mut reads = self.drives[drive.as_usize()].reads.values();
+        reads.any(|read| read.group == group)
     }
 
     /// Whether tag sectors are to be written at once: what was written of their groups counts only then.
@@ -403,9 +418,11 @@ impl Tags {
         sub: SubId,
         found: Option<(Sums, u64)>,
     ) -> bool {
-        let Some(group) = self.drives[drive.as_usize()].reads.remove(&sub) else { return true };
-        self.group_mut(drive, group).is_busy = false;
-        if self.group_mut(drive, group).is_unchecked {
+        let read = self.drives[drive.as_usize()].reads.remove(&sub);
+        let Some(TagRead { group, is_own }) = read else { return true };
+        self.group_mut(drive, group).is_busy &= !is_own;
+        self.note_used(drive, group);
+        if is_own && self.group_mut(drive, group).is_unchecked {
             return self.check(drive, group, found.map(|(sums, _)| sums));
         }
         let (sums, list) = found.unwrap_or(NO_TAG);
@@ -419,6 +436,7 @@ impl Tags {
         let of = &mut self.drives[drive.as_usize()];
         let Fold { group, buf, .. } = of.folds.remove(&sub)?;
         of.list.has_no_room = false;
+        of.bad.remove(&group);
         let known = of.groups.get_mut(&group).expect("it is being written");
         known.is_busy = false;
         let mut safe = std::mem::take(&mut known.said);
@@ -432,7 +450,7 @@ impl Tags {
         Lba::new(group * self.groups.data().get())
     }
 
-    fn note_used(&mut self, drive: DriveIdx, group: u64) {
+    pub(super) fn note_used(&mut self, drive: DriveIdx, group: u64) {
         self.clock += 1;
         let clock = self.clock;
         let known = self.group_mut(drive, group);
@@ -443,7 +461,7 @@ impl Tags {
 
     /// Forgets what was not used for longest, as long as there is too much (TG5). What is in use counts as used now, so that it is not
     /// looked at again and again.
-    fn forget_oldest(&mut self) {
+    pub(super) fn forget_oldest(&mut self) {
         for _ in 0..LOOKS_MAX {
             if self.used.len() <= self.most {
                 return;

@@ -464,6 +464,18 @@ impl Array {
         }
     }
 
+    /// A command that wrote sectors of a group with their tag sector is lost (TG8): the group is looked at soon.
+    pub(crate) fn note_lost_group(&mut self, drive: DriveIdx, group: u64) {
+        let tags = self.core.tags.as_ref().expect("only an array with checksums reads any back");
+        let extent = tags.covers(self.core.area(), group);
+        self.tell(ArrayEvent::Corrupt { drive, extent });
+        if self.own.pacer.is_automatic() && self.core.code().is_some() {
+            let row = |lba: Lba| self.core.layout().symbol(Cell { drive, lba }).0;
+            let rows: Vec<Row> = extent.iter().map(row).collect();
+            rows.into_iter().for_each(|row| self.suspect(row));
+        }
+    }
+
     /// What a drive that is copied did not give is mended. It is not held against the drive: it is to go anyway, and all of it
     /// is read at once.
     pub(crate) fn mend_uncopied(&mut self, rows: impl IntoIterator<Item = Row>) {

@@ -13,7 +13,6 @@ use crate::core::spread::Spread;
 use crate::core::{ALONG, Core, Enqueue, Purpose, Sub, WRITTEN};
 use crate::drives::Fate;
 use crate::drives::queue::End;
-use crate::event::ArrayEvent;
 use crate::journal::Journal;
 use crate::log::rules::Rule;
 use crate::names::{OpId, SubId};
@@ -213,9 +212,8 @@ impl Array {
             match tags.read_of(drive, sub) {
                 Some(_) => {
                     let said = found.map(|found| (found.sums, found.list));
-                    let covers = tags.covers(self.core.place.area(), group);
                     if !tags.end_tag_read(drive, sub, said) {
-                        self.tell(ArrayEvent::Corrupt { drive, extent: covers });
+                        self.note_lost_group(drive, group);
                     }
                 }
                 None => {
@@ -245,6 +243,13 @@ impl Array {
     /// look for another way until then.
     pub(crate) fn go_on_or_wait(&mut self, now: Instant, read: HeldRead) {
         if self.core.waits_for_tags(&read.state, &read.outcome) {
+            self.note_held(&read);
+            return self.readback.checks.behind.push(read);
+        }
+        let lacking = self.core.not_brought(&read.state, &read.outcome);
+        if let (false, Some(journal)) = (lacking.is_empty(), &self.journal) {
+            let ask = |group| journal.read_tag(&mut self.core, now, read.state.drive, group);
+            lacking.into_iter().for_each(ask);
             self.note_held(&read);
             return self.readback.checks.behind.push(read);
         }

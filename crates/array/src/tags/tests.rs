@@ -1,0 +1,146 @@
+//! What memory has of checksums, asked without an array.
+
+use levelhead_block::BufId;
+use levelhead_units::{DriveIdx, Extent, Lba, Sectors};
+
+use super::list::Entry;
+use super::sector::{NO_TAG, Sums};
+use super::state::{Next, Tags};
+use crate::names::SubId;
+use crate::shape::{Area, Groups};
+
+const DRIVE: DriveIdx = DriveIdx::new(0);
+
+/// Groups of 64 sectors.
+fn tags() -> (Tags, Area) {
+    let groups = Groups::of_chunk(Sectors::new(16));
+    let extent = Extent::new(Lba::ZERO, Sectors::new(1 << 16));
+    (Tags::new(groups, 2, 804, false), Area::filling(extent, Some(groups)))
+}
+
+fn group(at: u64) -> Extent {
+    Extent::new(Lba::new(64 * at), Sectors::new(64))
+}
+
+/// A long write of a whole group has ended; its tag sector is with it.
+fn carry(tags: &mut Tags, area: &Area, at: u64) -> SubId {
+    let sub = SubId(at);
+    tags.announce(DRIVE, sub, group(at), &[at]);
+    let going = tags.send_with(area, DRIVE, sub, false).expect("it was announced");
+    assert!(tags.begin_carry(DRIVE, sub, None, vec![5; 64], &going));
+    let carriage = tags.end_carry(DRIVE, sub, false).expect("it has begun");
+    assert!(carriage.sums.is_empty());
+    sub
+}
+
+fn flush(tags: &mut Tags) -> Vec<u64> {
+    tags.begin_flush(DRIVE);
+    tags.end_flush(DRIVE);
+    tags.settle(DRIVE)
+}
+
+/// The oldest of what is to be read back is believed, and forgotten like what was read.
+#[test]
+fn long_writes_take_no_more_memory_than_there_is() {
+    let (mut tags, area) = tags();
+    tags.most = 16;
+    for at in 0..900 {
+        carry(&mut tags, &area, at);
+        flush(&mut tags);
+        let of = &mut tags.drives[DRIVE.as_usize()];
+        of.forget_unchecked(64, 8);
+        assert!(of.unchecked.len() <= 64 && of.groups.len() <= 64 + 16 + 8, "{at}");
+        assert!(of.unchecked.contains_key(&at));
+    }
+    assert!(!tags.is_unchecked(DRIVE, 0));
+}
+
+/// What another one decides about is not sure before its list or tag sector is written.
+#[test]
+fn what_a_carry_wrote_is_in_its_old_order_when_that_is_given_up() {
+    let (mut tags, area) = tags();
+    let before = tags.orders();
+    let sub = carry(&mut tags, &area, 3);
+    let after = tags.orders();
+    assert!(tags.says_before(DRIVE, before[0]) && !tags.says_before(DRIVE, after[0]));
+    tags.give_up_carry(DRIVE, sub);
+    assert!(!tags.says_before(DRIVE, after[0]));
+    assert!(!tags.is_clean_or_waits(DRIVE, 77));
+    let listed = tags.new_list(DRIVE, 1).expect("it has room");
+    tags.begin_list(DRIVE, SubId(901), BufId::Own(1), &listed);
+    let (_, safe) = tags.end_list(DRIVE, SubId(901)).expect("it was begun");
+    assert_eq!(safe, [77]);
+    assert!(tags.says_before(DRIVE, after[0]));
+}
+
+/// A tag sector that is read back and is none is written at once, and a list is not enough (TG6).
+#[test]
+fn tag_sector_that_is_not_there_is_written_before_anything_counts() {
+    let (mut tags, area) = tags();
+    carry(&mut tags, &area, 3);
+    flush(&mut tags);
+    assert!(!tags.is_list_wanted(DRIVE), "nothing is left that a list could say");
+    assert_eq!(tags.next(DRIVE, Lba::ZERO, true, |_| 64), Some(Next::Read(3)));
+    tags.begin(DRIVE, SubId(901), Next::Read(3), BufId::Own(1));
+    assert!(!tags.end_tag_read(DRIVE, SubId(901), None));
+    assert!(tags.has_bad(DRIVE));
+    let after = tags.orders();
+    // Another group makes a list worth while.
+    tags.note_written(DRIVE, Lba::new(700));
+    tags.note_sum(DRIVE, Lba::new(700), 9);
+    let listed = tags.new_list(DRIVE, 1).expect("it has room");
+    tags.begin_list(DRIVE, SubId(902), BufId::Own(2), &listed);
+    tags.end_list(DRIVE, SubId(902)).expect("it was begun");
+    assert!(!tags.says_before(DRIVE, after[0]));
+    let next = tags.next(DRIVE, Lba::ZERO, false, |_| 64).expect("it is bad");
+    assert!(matches!(&next, Next::Write(3, sums) if sums.count() == 64));
+    tags.begin(DRIVE, SubId(903), next, BufId::Own(3));
+    assert!(!tags.says_before(DRIVE, after[0]));
+    tags.end_write(DRIVE, SubId(903)).expect("it was begun");
+    assert!(tags.says_before(DRIVE, after[0]));
+}
+
+/// What only a list says is kept where the tag sector is none: it proves, and what differs may be newer (TG9).
+#[test]
+fn entry_of_a_list_proves_where_the_tag_sector_says_nothing() {
+    for is_first in [true, false] {
+        let (mut tags, _) = tags();
+        let entries =
+            [(70, 3), (71, 4)].map(|(lba, sum)| Entry { lba: Lba::new(lba), since: 1, sum });
+        if is_first {
+            tags.load(DRIVE, 2, 0, &entries);
+        }
+        tags.note_tag(DRIVE, 1, NO_TAG.0, NO_TAG.1);
+        if !is_first {
+            tags.load(DRIVE, 2, 0, &entries);
+        }
+        let hints = |tags: &Tags| [70, 71, 72].map(|lba| tags.hint(DRIVE, Lba::new(lba)));
+        assert_eq!(hints(&tags), [Some(3), Some(4), None]);
+        assert_eq!(tags.get(DRIVE, Lba::new(70)), None);
+        // One is written, and then its tag sector: that says nothing of the other one.
+        tags.note_written(DRIVE, Lba::new(70));
+        assert_eq!(hints(&tags), [None, Some(4), None]);
+        tags.note_sum(DRIVE, Lba::new(70), 8);
+        let next = tags.next(DRIVE, Lba::ZERO, false, |_| 64).expect("it is bad");
+        tags.begin(DRIVE, SubId(1), next, BufId::Own(1));
+        tags.end_write(DRIVE, SubId(1)).expect("it was begun");
+        assert_eq!(hints(&tags), [None, Some(4), None]);
+        // A later list has it, with a number that never counts.
+        tags.note_written(DRIVE, Lba::new(700));
+        tags.note_sum(DRIVE, Lba::new(700), 9);
+        let listed = tags.new_list(DRIVE, 1).expect("it has room");
+        let last = Entry { lba: Lba::new(71), since: 0, sum: 4 };
+        assert_eq!((listed.entries.len(), listed.entries.last()), (2, Some(&last)));
+    }
+}
+
+/// A tag sector that says so counts, and not what an older list said.
+#[test]
+fn entry_of_a_list_is_no_hint_where_the_tag_sector_says_a_checksum() {
+    let (mut tags, _) = tags();
+    let mut sums = Sums::NONE;
+    sums.set(6, 5);
+    tags.note_tag(DRIVE, 1, sums, 2);
+    tags.load(DRIVE, 2, 0, &[Entry { lba: Lba::new(70), since: 2, sum: 3 }]);
+    assert_eq!((tags.get(DRIVE, Lba::new(70)), tags.hint(DRIVE, Lba::new(70))), (Some(5), None));
+}
