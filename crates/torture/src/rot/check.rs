@@ -12,7 +12,7 @@ use super::life::Life;
 const OWN: BufId = BufId::Own(0);
 
 impl Life<'_> {
-    /// Data is what was read last, redundancy counts it, and tag sectors are some.
+    /// Data is what was read last, and redundancy counts it.
     pub(super) fn compare(&mut self) -> Result<(), String> {
         let layout = *self.machine.array.layout();
         for stripe in 0..layout.stripes() {
@@ -20,8 +20,14 @@ impl Life<'_> {
                 self.compare_row(Row { stripe, row })?;
             }
         }
-        let drives = DriveSet::first(layout.spec().drives() as u8);
-        drives.without(self.machine.gone()).iter().try_for_each(|drive| self.compare_tags(drive))
+        Ok(())
+    }
+
+    /// Every tag sector is one.
+    pub(super) fn compare_tags(&self) -> Result<(), String> {
+        let drives = DriveSet::first(self.machine.array.layout().spec().drives() as u8);
+        let mut drives = drives.without(self.machine.gone()).iter();
+        drives.try_for_each(|drive| self.compare_tags_of(drive))
     }
 
     fn compare_row(&mut self, row: Row) -> Result<(), String> {
@@ -72,7 +78,7 @@ impl Life<'_> {
         sectors.any(|sector| self.machine.promise.is_given_up(sector.get()))
     }
 
-    fn compare_tags(&self, drive: DriveIdx) -> Result<(), String> {
+    fn compare_tags_of(&self, drive: DriveIdx) -> Result<(), String> {
         let area = self.machine.area();
         let mut lba = Lba::ZERO;
         while area.groups().is_some() && lba < Lba::ZERO + area.size() {

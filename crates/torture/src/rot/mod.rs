@@ -116,6 +116,8 @@ pub struct Tally {
     pub repaired: u64,
     /// Reports of codewords that do not match.
     pub unlocated: u64,
+    /// Lives in which something was found corrupt after a scrub and a restart.
+    pub late: u64,
     /// Lives of which a drive was failed.
     pub failed: u64,
     /// Lives in which a read returned wrong data before the last scrub, where that is counted.
