@@ -11,10 +11,11 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let number = |at: usize, default: u64| args.get(at).map_or(Ok(default), |text| text.parse());
     let name = args.first().map_or("all", String::as_str);
-    let aims = Aim::ALL.into_iter().filter(|(known, _)| name == "all" || name == *known);
+    let all = Aim::ALL.into_iter().chain(Aim::KNOWN);
+    let aims = all.clone().filter(|(known, _)| name == "all" || name == *known);
     let aims: Vec<(&str, Aim)> = aims.collect();
     let (Ok(first), Ok(count), false) = (number(1, 0), number(2, 100), aims.is_empty()) else {
-        let known = Aim::ALL.map(|(name, _)| name).join(", ");
+        let known = all.map(|(name, _)| name).collect::<Vec<&str>>().join(", ");
         eprintln!("rot: expected [AIM] [FIRST] [COUNT]: all, or one of {known}; two numbers");
         return ExitCode::from(2);
     };
