@@ -84,7 +84,7 @@ impl Life<'_> {
         while area.groups().is_some() && lba < Lba::ZERO + area.size() {
             let place = area.tag_of(lba).expect("it has groups");
             let tag = TagSector::decode(self.machine.disk(drive).sector(place.lba));
-            if !tag.is_some_and(|tag| (tag.drive, tag.group) == (drive, place.group)) {
+            if tag.is_none_or(|tag| (tag.drive, tag.group) != (drive, place.group)) {
                 return Err(format!(
                     "the tag sector of group {} of drive {drive} is none",
                     place.group

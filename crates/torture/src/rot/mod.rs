@@ -69,8 +69,12 @@ impl Aim {
     pub const LOST_CUTS: Self = Self::LOST.with_cuts();
     /// A write that lands elsewhere.
     pub const MISDIRECTED: Self = Self::of(Fault::Write(Way::Misdirected));
+    /// The same before a power cut.
+    pub const MISDIRECTED_CUTS: Self = Self::MISDIRECTED.with_cuts();
     /// A write of which a part is stored.
     pub const TORN: Self = Self::of(Fault::Write(Way::Torn));
+    /// The same before a power cut.
+    pub const TORN_CUTS: Self = Self::TORN.with_cuts();
     /// Several writes in a row that are lost, which the array need not survive.
     pub const DROPPED: Self = Self::of(Fault::Dropped);
 
@@ -87,8 +91,12 @@ impl Aim {
     ];
 
     /// Aims at faults that the array does not survive yet, and their names: tests assert that these are found.
-    pub const KNOWN: [(&'static str, Self); 2] =
-        [("rot-cuts", Self::ROT_CUTS), ("lost-cuts", Self::LOST_CUTS)];
+    pub const KNOWN: [(&'static str, Self); 4] = [
+        ("rot-cuts", Self::ROT_CUTS),
+        ("lost-cuts", Self::LOST_CUTS),
+        ("misdirected-cuts", Self::MISDIRECTED_CUTS),
+        ("torn-cuts", Self::TORN_CUTS),
+    ];
 
     const fn of(fault: Fault) -> Self {
         Self { fault, has_cuts: false, has_checksums: true }
