@@ -35,6 +35,8 @@ pub(super) struct Life<'a> {
     hot: Extent,
     /// Drives that misbehave, or have.
     pub(super) faulty: DriveSet,
+    /// A drive that is lost from the beginning.
+    missing: DriveSet,
     /// Sectors that have changed at rest.
     rotten: Vec<(DriveIdx, Lba)>,
     /// Whether a read has returned wrong data since this was last asked.
@@ -54,7 +56,13 @@ impl<'a> Life<'a> {
         let Made { disks, .. } = make.disks(&mut rng);
         let size = make.layout().size().get();
         let promise = Promise::new(size, make.logs, true);
-        let machine = start(Image::new(disks, promise), &mut rng)?;
+        let mut machine = start(Image::new(disks, promise), DriveSet::EMPTY, &mut rng)?;
+        let mut missing = DriveSet::EMPTY;
+        if aim.is_degraded {
+            let drive = DriveIdx::from_usize(rng.below(make.spec.drives() as u64) as usize);
+            machine.lose(drive);
+            missing = missing.with(drive);
+        }
         let sectors = 1 + rng.below(size.min(16));
         let hot = Extent::new(Lba::new(rng.below(size - sectors + 1)), Sectors::new(sectors));
         Ok(Self {
@@ -64,6 +72,7 @@ impl<'a> Life<'a> {
             machine,
             hot,
             faulty: DriveSet::EMPTY,
+            missing,
             rotten: Vec::new(),
             is_wrong: false,
             is_unread: false,
@@ -115,7 +124,7 @@ impl<'a> Life<'a> {
         self.judge(scrubbed)?;
         self.look()?;
         self.tally.late += u64::from(self.tally.corrupt > before);
-        self.tally.failed += u64::from(!self.machine.gone().is_empty());
+        self.tally.failed += u64::from(self.machine.gone() != self.missing);
         if self.aim.fault == Fault::Dropped {
             return Ok(());
         }
@@ -200,8 +209,9 @@ impl<'a> Life<'a> {
 
     /// The fault comes now, or with a later write command.
     fn misbehave(&mut self) {
-        let drives = self.machine.array.layout().spec().drives() as u64;
-        let drive = DriveIdx::from_usize(self.rng.below(drives) as usize);
+        let drives = DriveSet::first(self.machine.array.layout().spec().drives() as u8);
+        let drives: Vec<DriveIdx> = drives.without(self.missing).iter().collect();
+        let drive = drives[self.rng.below(drives.len() as u64) as usize];
         let way = match self.aim.fault {
             Fault::None => return,
             Fault::Rot => return self.rot_one(),
@@ -218,6 +228,9 @@ impl<'a> Life<'a> {
     /// A sector of data or redundancy changes, often one of a hot codeword, or the tag sector of one, or one of the journal or a list.
     fn rot_one(&mut self) {
         let Cell { drive, lba } = self.any_cell();
+        if self.missing.contains(drive) {
+            return self.rot_one();
+        }
         let lba = match self.rng.below(16) {
             0..11 => self.machine.place_of(Cell { drive, lba }),
             11..14 => match self.machine.area().tag_of(lba) {
@@ -318,7 +331,7 @@ impl<'a> Life<'a> {
 
     fn start(&mut self, image: Image) -> Result<(), String> {
         let faulty = self.machine.faulty.take();
-        self.machine = start(image, &mut self.rng)?;
+        self.machine = start(image, self.missing, &mut self.rng)?;
         self.machine.faulty = faulty;
         Ok(())
     }
@@ -387,10 +400,10 @@ impl<'a> Life<'a> {
     }
 }
 
-fn start(image: Image, rng: &mut Rng) -> Result<Machine, String> {
+fn start(image: Image, hidden: DriveSet, rng: &mut Rng) -> Result<Machine, String> {
     Machine::start(Start {
         image,
-        hidden: DriveSet::EMPTY,
+        hidden,
         rules: Rules::ALL,
         patience: None,
         slow_metadata: rng.below(4) == 0,

@@ -50,6 +50,8 @@ pub struct Aim {
     pub has_cuts: bool,
     /// Whether sectors have checksums.
     pub has_checksums: bool,
+    /// Whether a drive is lost from the beginning, where the layout survives that of two.
+    pub is_degraded: bool,
 }
 
 impl Aim {
@@ -75,11 +77,15 @@ impl Aim {
     pub const TORN: Self = Self::of(Fault::Write(Way::Torn));
     /// The same before a power cut.
     pub const TORN_CUTS: Self = Self::TORN.with_cuts();
+    /// A sector that changes at rest while another drive is missing.
+    pub const ROT_DEGRADED: Self = Self { is_degraded: true, ..Self::ROT };
+    /// A write that is lost while another drive is missing.
+    pub const LOST_DEGRADED: Self = Self { is_degraded: true, ..Self::LOST };
     /// Several writes in a row that are lost, which the array need not survive.
     pub const DROPPED: Self = Self::of(Fault::Dropped);
 
     /// Each aim that the array must survive, and its name.
-    pub const ALL: [(&'static str, Self); 8] = [
+    pub const ALL: [(&'static str, Self); 10] = [
         ("good", Self::GOOD),
         ("good-cuts", Self::GOOD_CUTS),
         ("rot", Self::ROT),
@@ -87,6 +93,8 @@ impl Aim {
         ("lost", Self::LOST),
         ("misdirected", Self::MISDIRECTED),
         ("torn", Self::TORN),
+        ("rot-degraded", Self::ROT_DEGRADED),
+        ("lost-degraded", Self::LOST_DEGRADED),
         ("dropped", Self::DROPPED),
     ];
 
@@ -99,7 +107,7 @@ impl Aim {
     ];
 
     const fn of(fault: Fault) -> Self {
-        Self { fault, has_cuts: false, has_checksums: true }
+        Self { fault, has_cuts: false, has_checksums: true, is_degraded: false }
     }
 
     const fn with_cuts(self) -> Self {
@@ -128,7 +136,7 @@ pub struct Tally {
     pub unlocated: u64,
     /// Lives in which something was found corrupt after a scrub and a restart.
     pub late: u64,
-    /// Lives of which a drive was failed.
+    /// Lives in which the array has failed a drive.
     pub failed: u64,
     /// Lives in which a read returned wrong data before the last scrub, where that is counted.
     pub wrong_before: u64,
@@ -141,8 +149,10 @@ pub struct Tally {
 /// One run: an array, and a drive that misbehaves once.
 pub fn run(seed: u64, aim: Aim, tally: &mut Tally) -> Result<(), Broken> {
     let mut rng = Streams::new(seed).stream("rot");
-    let text = LAYOUTS[rng.below(LAYOUTS.len() as u64) as usize];
-    let spec: Spec = text.parse().expect("the layouts are good");
+    let specs = LAYOUTS.map(|text| text.parse::<Spec>().expect("the layouts are good"));
+    let least = if aim.is_degraded { 2 } else { 1 };
+    let specs: Vec<Spec> = specs.into_iter().filter(|spec| spec.redundant() >= least).collect();
+    let spec = specs[rng.below(specs.len() as u64) as usize];
     let spec = match aim.has_checksums {
         true => spec.with_checksums().expect("all of them are redundant"),
         false => spec,
