@@ -66,6 +66,11 @@ impl Faulty {
         Self { drive, way, first, left: count, rng, done: Vec::new() }
     }
 
+    /// It stores everything from now on.
+    pub(crate) fn behave(&mut self) {
+        self.left = 0;
+    }
+
     /// What becomes of a command that writes these sectors of a drive of this size.
     pub(crate) fn fate(
         &mut self,

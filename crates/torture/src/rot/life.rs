@@ -108,6 +108,8 @@ impl<'a> Life<'a> {
         self.machine.flush(); // What is read from now on outlasts a restart.
         self.verify()?;
         self.tally.wrong_before += u64::from(std::mem::take(&mut self.is_wrong));
+        // What goes wrong during the scrub may be behind it.
+        self.machine.faulty.iter_mut().for_each(Faulty::behave);
         let scrubbed = self.machine.scrub_all(&mut self.rng);
         self.judge(scrubbed)?;
         self.verify().map_err(|how| format!("after a scrub, {how}"))?;
