@@ -27,20 +27,21 @@ const ROTS_MAX: u64 = 12;
 
 /// One array, from its creation on.
 pub(super) struct Life<'a> {
-    pub(super) rng: Rng,
-    pub(super) aim: Aim,
-    pub(super) tally: &'a mut Tally,
+    rng: Rng,
+    aim: Aim,
+    tally: &'a mut Tally,
     pub(super) machine: Machine,
     /// Where most requests go.
     hot: Extent,
     /// Drives that misbehave, or have.
-    pub(super) faulty: DriveSet,
+    faulty: DriveSet,
     /// A drive that is lost from the beginning.
     missing: DriveSet,
     /// Sectors that have changed at rest.
     rotten: Vec<(DriveIdx, Lba)>,
     /// Whether a read has returned wrong data since this was last asked.
     is_wrong: bool,
+    /// Whether a request has failed, where that is counted.
     is_unread: bool,
     /// Whether nothing is read before the next power cut.
     is_blind: bool,
@@ -87,12 +88,14 @@ impl<'a> Life<'a> {
         format!("hot {:?}, rotten {rotten:?}, not stored {done:?}", self.hot)
     }
 
+    /// Counts what has become of it.
     pub(super) fn add_up(self) {
         let writes = self.machine.faulty.as_ref().is_some_and(|faulty| !faulty.done.is_empty());
         self.tally.faulty += u64::from(writes || !self.rotten.is_empty());
         self.tally.unread += u64::from(self.is_unread);
     }
 
+    /// Sessions, and the checks at the end.
     pub(super) fn all(&mut self) -> Result<(), String> {
         let sessions = 1 + self.rng.below(4);
         let faulty_in = self.rng.below(sessions);
@@ -105,6 +108,12 @@ impl<'a> Life<'a> {
         if self.is_blind {
             self.restart()?;
         }
+        self.scrub()?;
+        self.scrub_again()
+    }
+
+    /// Everything is read, scrubbed, read and compared with what the drives hold.
+    fn scrub(&mut self) -> Result<(), String> {
         self.machine.flush(); // What is read from now on outlasts a restart.
         self.verify()?;
         self.tally.wrong_before += u64::from(std::mem::take(&mut self.is_wrong));
@@ -113,10 +122,14 @@ impl<'a> Life<'a> {
         let scrubbed = self.machine.scrub_all(&mut self.rng);
         self.judge(scrubbed)?;
         self.verify().map_err(|how| format!("after a scrub, {how}"))?;
-        self.look()?;
-        if self.aim.fault != Fault::Dropped {
-            self.compare().map_err(|how| format!("after a scrub, {how}"))?;
+        match self.aim.fault {
+            Fault::Dropped => Ok(()),
+            _ => self.compare().map_err(|how| format!("after a scrub, {how}")),
         }
+    }
+
+    /// The same after a restart. Then nothing is corrupt, and redundancy is right.
+    fn scrub_again(&mut self) -> Result<(), String> {
         self.stop()?;
         // Memory had what a tag sector lacked whose write was lost.
         let before = self.tally.corrupt;
@@ -339,7 +352,7 @@ impl<'a> Life<'a> {
     }
 
     /// Reads everything.
-    pub(super) fn verify(&mut self) -> Result<(), String> {
+    fn verify(&mut self) -> Result<(), String> {
         let seen = self.machine.verify(&mut self.rng);
         self.judge(seen)?;
         let given_up = self.machine.given_up;
