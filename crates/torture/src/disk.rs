@@ -292,6 +292,11 @@ impl Disk {
         self.medium[lba.get() as usize] = bytes;
     }
 
+    /// Whether a sector is in the cache.
+    pub(crate) fn is_cached(&self, lba: Lba) -> bool {
+        self.cache.contains_key(&lba)
+    }
+
     /// The power fails while this sector is being written.
     pub(crate) fn tear(&mut self, lba: Lba, bytes: &[u8], durability: Durability, rng: &mut Rng) {
         let bytes = self.left_of(lba, bytes, rng);

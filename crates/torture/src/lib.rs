@@ -4,6 +4,7 @@
 //! | module | what runs | what goes wrong |
 //! |---|---|---|
 //! | [`crash`] | an array with its bytes, no time | power cuts at every effect boundary, losses, returns, drives that lie |
+//! | [`rot`] | the same with checksums | a drive that rots, or loses, tears or misdirects writes |
 //! | [`files`] | a filesystem | power cuts, damaged copies and redundancy |
 //! | [`search`] | an array, in small | every order, every power cut, every loss within a bound |
 //! | [`restarts`] | an array over modelled drives | stops and cuts between any two records, old members put back |
@@ -16,6 +17,7 @@ pub mod crash;
 pub mod disk;
 pub mod files;
 pub mod restarts;
+pub mod rot;
 pub mod search;
 pub mod swarm;
 pub mod tails;

@@ -26,7 +26,7 @@ pub(super) struct Liar {
     /// Of how many one is not, if any.
     one_of: u64,
     rng: Rng,
-    area: Area,
+    pub(super) area: Area,
 }
 
 impl Liar {

@@ -2,6 +2,7 @@
 
 mod doubts;
 mod faults;
+mod faulty;
 mod inside;
 mod moves;
 mod settling;
@@ -30,6 +31,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 use self::inside::{Inside, Of};
 use super::aim::Planted;
+use super::faulty::Faulty;
 use super::image::{Assembled, Image, Replaced, Torn, assemble, find, is_member, with_bad_places};
 use super::lies::{Doubts, Liar};
 use super::met::{Fault, Met, Watch};
@@ -151,6 +153,10 @@ pub struct Machine {
     /// Writes that failed.
     pub(crate) failed: u64,
     liar: Liar,
+    /// A drive that stores a write command in another way than it says.
+    pub(crate) faulty: Option<Faulty>,
+    /// What the array has reported of sectors that are not what was written.
+    pub(crate) findings: Vec<ArrayEvent>,
     pub(crate) doubts: Doubts,
     /// What was recorded of redundancy before this start.
     recorded: u64,
@@ -241,6 +247,8 @@ impl Machine {
             damaged: 0,
             failed: 0,
             liar: Liar::new(lies, seed, assembly.area.clone()),
+            faulty: None,
+            findings: Vec::new(),
             doubts,
             recorded,
             late,
@@ -645,6 +653,11 @@ impl Machine {
                 Action::Event(Event::Lost { drive, why: Why::Silent, .. }) => {
                     self.note_silent(drive);
                 }
+                Action::Event(Event::Array(
+                    event @ (ArrayEvent::Corrupt { .. }
+                    | ArrayEvent::Repaired { .. }
+                    | ArrayEvent::Unlocated { .. }),
+                )) => self.findings.push(event),
                 Action::Event(_) => {}
                 Action::Answer(answer) => self.note_answer(answer),
             }

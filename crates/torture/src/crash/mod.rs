@@ -16,6 +16,7 @@
 //! whole or not at all, sector by sector. A seed decides everything.
 
 pub mod aim;
+pub(crate) mod faulty;
 pub mod image;
 mod lies;
 mod life;
@@ -35,7 +36,7 @@ use self::make::Make;
 pub use self::met::Met;
 use crate::Broken;
 
-const LAYOUTS: [&str; 11] = [
+pub(crate) const LAYOUTS: [&str; 11] = [
     "raid4:2+1,chunk=4KiB",
     "raid5:3+1,chunk=4KiB",
     "raid5:2+1,chunk=8KiB",

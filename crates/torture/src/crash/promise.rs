@@ -79,6 +79,11 @@ impl Promise {
         self.answered.clone()
     }
 
+    /// The power has failed: no later flush makes durable what was answered before.
+    pub(crate) fn lose_power(&mut self) {
+        self.answered.clear();
+    }
+
     /// A flush was answered well that was sent when this had been answered.
     pub fn flush(&mut self, safe: &[Sent]) {
         self.answered.retain(|sent| !safe.contains(sent));

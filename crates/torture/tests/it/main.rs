@@ -4,6 +4,7 @@ mod crash;
 mod expected;
 mod files;
 mod restarts;
+mod rot;
 mod search;
 mod swarm;
 mod tails;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use levelhead_array::Submit;
 use levelhead_block::{Command, Data, Outcome, Piece, SectorSet};
-use levelhead_units::{Extent, Instant, Lba, SECTOR_SIZE};
+use levelhead_units::{Extent, Instant, Lba};
 
 use super::{Coming, Machine};
 
@@ -113,11 +113,7 @@ impl Machine {
                 Outcome::Done { unknown: SectorSet::EMPTY, damaged }
             }
             Command::Write { extent, durability, .. } => {
-                let bytes = bytes_of(pieces);
-                let stored = self.liar.stores(extent);
-                let (first, rest) = bytes.split_at(stored.sectors.as_usize() * SECTOR_SIZE);
-                disk.write_as(stored, first, durability);
-                disk.pretend(Extent::new(stored.end(), extent.sectors - stored.sectors), rest);
+                self.store(*drive, extent, durability, &bytes_of(pieces));
                 Outcome::GOOD
             }
             Command::Flush => {
