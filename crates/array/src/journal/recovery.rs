@@ -24,6 +24,8 @@
 //!   ends.
 //! - X7. What it brings to its place is off the list of damaged sectors for good before it ends: until then redundancy may count it
 //!   or zeroes, and only the records say which.
+//! - X8. What is read of a ring is written in place only if it has the checksum that its transaction's records name. If not, the
+//!   sector counts as unreadable.
 
 mod computing;
 mod decision;
@@ -110,6 +112,8 @@ enum Step {
     Marking,
     /// Some of what is to be written in place is being read.
     Loading,
+    /// It is being held against its checksums.
+    Proving,
     /// It is being written.
     Placing,
     Flushing,
@@ -233,7 +237,8 @@ impl Recovery {
     /// Whether everything has ended that the step has begun.
     fn is_quiet(&self) -> bool {
         let is_known = self.scan.is_quiet() && self.computing.is_quiet();
-        self.transfers.is_quiet() && is_known && self.announced.is_quiet()
+        let is_summed = self.announced.is_quiet() && self.placing.is_quiet();
+        self.transfers.is_quiet() && is_known && is_summed
     }
 
     /// Moves on as the facts demand.
@@ -273,7 +278,8 @@ impl Recovery {
                 self.step = Step::Choosing;
             }
             Step::Marking => self.judge_next(core, now),
-            Step::Loading => self.place(core, now),
+            Step::Loading => self.prove(core),
+            Step::Proving => self.place(core, now),
             Step::Placing => {
                 self.release(core);
                 self.step = Step::Loading;

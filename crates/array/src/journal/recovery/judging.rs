@@ -136,6 +136,9 @@ impl Recovery {
 
     /// The checksums of the sectors of a buffer.
     pub(crate) fn handle_summed(&mut self, buf: BufId, sums: &[u32]) {
+        if let Some(at) = self.placing.take_summed(buf) {
+            return self.hold_against(at, sums);
+        }
         let (at, spread) = self.announced.summed.remove(&buf).expect("X: it was to be summed");
         for (one, offset) in at.each().zip(0..) {
             let sum = sums[spread.place(buf, offset).sector as usize];

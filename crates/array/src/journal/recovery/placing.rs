@@ -1,12 +1,14 @@
 //! What a recovery writes in place.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use levelhead_block::BufId;
 use levelhead_units::Instant;
 
 use super::decision::Decision;
-use super::transfers::BATCH;
+use super::transfers::{BATCH, Filled};
 use super::{At, Recovery, Space, Step};
+use crate::action::Action;
 use crate::core::Core;
 use crate::journal::verdict::{Final, Source};
 use crate::log::contents::Stored;
@@ -19,6 +21,9 @@ pub(super) struct Placing {
     /// Sectors that are to be written in place, and where their contents are.
     to_place: VecDeque<Move>,
     moving: Vec<Move>,
+    /// Buffers of which checksums are being computed, and where they were read; which checksums they should have.
+    summed: BTreeMap<BufId, At>,
+    sums: BTreeMap<At, u32>,
     /// Sectors on the list of damaged sectors that are to be taken off it.
     made_right: Vec<Cell>,
 }
@@ -50,6 +55,16 @@ impl Placing {
         self.to_place.make_contiguous().sort_by_key(|moved| (moved.to.lba, moved.to.drive));
     }
 
+    /// Whether no checksums are being computed.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.summed.is_empty()
+    }
+
+    /// Where a buffer was read of which the checksums were being computed.
+    pub(super) fn take_summed(&mut self, buf: BufId) -> Option<At> {
+        self.summed.remove(&buf)
+    }
+
     /// These sectors leave the list of damaged ones when they are in place.
     pub(super) fn add_right(&mut self, cells: impl IntoIterator<Item = Cell>) {
         self.made_right.extend(cells);
@@ -75,6 +90,34 @@ impl Recovery {
         self.transfers.fetch(core, now, &wanted);
     }
 
+    /// Has what was read held against the checksums of its records: a ring may have lost what was put onto it since (X8).
+    pub(super) fn prove(&mut self, core: &mut Core) {
+        self.step = Step::Proving;
+        if !core.out.carries_content() {
+            return;
+        }
+        let verdict = self.decision.verdict();
+        let sum = |moved: &Move| {
+            let sums = &verdict.changed[&verdict.finals[&moved.to].id];
+            (moved.from, sums[&moved.to])
+        };
+        self.placing.sums = self.placing.moving.iter().map(sum).collect();
+        for Filled { buf, at } in self.transfers.take_filled() {
+            self.placing.summed.insert(buf, at);
+            core.out.push(Action::Sum { buf });
+        }
+    }
+
+    /// The checksums of what was read there: a sector with another one than its transaction gave it counts as not given.
+    pub(super) fn hold_against(&mut self, at: At, sums: &[u32]) {
+        for (one, sum) in at.each().zip(sums) {
+            if self.placing.sums.get(&one).is_some_and(|given| given != sum) {
+                self.came_short = true;
+                self.scan.tear(one);
+            }
+        }
+    }
+
     /// Writes in place what was read.
     pub(super) fn place(&mut self, core: &mut Core, now: Instant) {
         if self.came_short {
@@ -93,5 +136,28 @@ impl Recovery {
     pub(super) fn write_in_place(&mut self, core: &mut Core, now: Instant, placed: Vec<Stored>) {
         placed.iter().for_each(|stored| self.decision.note_written(stored.cell));
         self.transfers.write_in_place(core, now, placed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use levelhead_units::{DriveIdx, Lba, Sectors};
+
+    use super::*;
+
+    /// X8. What a ring gives in the place of what was put there is not written in place, and is not read there again.
+    #[test]
+    fn sector_of_a_ring_with_another_checksum_counts_as_unreadable() {
+        let drive = DriveIdx::new(1);
+        let at = At { drive, space: Space::Drive, lba: Lba::new(7), sectors: Sectors::new(3) };
+        for (sums, torn) in [([4, 5, 6], None), ([4, 9, 6], Some(1)), ([4, 5, 9], None)] {
+            let mut recovery = Recovery::new(1, Rules::ALL);
+            let given = at.each().take(2).zip([4, 5]);
+            recovery.placing.sums = given.collect();
+            recovery.hold_against(at, &sums);
+            assert_eq!(recovery.came_short, torn.is_some(), "{sums:?}");
+            let gaps = recovery.scan.with_gaps(0);
+            assert_eq!(gaps.contains(drive), torn.is_some(), "{sums:?}");
+        }
     }
 }
