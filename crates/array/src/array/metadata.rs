@@ -140,7 +140,8 @@ impl Array {
             if has_failed {
                 journal.let_go(&mut self.core);
             }
-            is_done = has_failed || (journal.is_drained() && self.core.are_tags_written());
+            let is_clean = journal.is_drained() && self.core.are_tags_written();
+            is_done = has_failed || (is_clean && self.core.are_tags_at_rest());
             // Also while a mark is on its way that a drive is to get that hinders.
             self.core.log.next = journal.is_over().then(|| journal.next());
         }

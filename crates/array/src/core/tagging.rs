@@ -124,7 +124,7 @@ impl Core {
             }
             match self.out.carries_content() {
                 true => places.push(ReadTag { group, place: Place { buf, sector } }),
-                false => tags.note_tag(state.drive, group, Sums::OF_NOTHING, 0),
+                false => _ = tags.note_tag(state.drive, group, Sums::OF_NOTHING, 0),
             }
         }
         if !places.is_empty() {
@@ -326,6 +326,17 @@ impl Core {
     pub(crate) fn are_tags_full(&self) -> bool {
         let reachable = self.drives.reachable();
         self.tags.as_ref().is_some_and(|tags| tags.are_full(reachable))
+    }
+
+    /// Whether a tag sector is being read by itself.
+    pub(crate) fn is_reading_tags(&self) -> bool {
+        self.tags.as_ref().is_some_and(Tags::is_reading)
+    }
+
+    /// Whether no command for tag sectors is inside a drive that answers: what one reads may show that one is to be written.
+    pub(crate) fn are_tags_at_rest(&self) -> bool {
+        let answering = self.drives.reachable().without(self.drives.silent());
+        self.tags.as_ref().is_none_or(|tags| answering.iter().all(|drive| tags.inside(drive) == 0))
     }
 
     /// Whether tag sectors and lists say all that was written in place.

@@ -400,7 +400,7 @@ impl Journal {
         }
         if let Some(ids) = self.placing.placers[at].take_flushed(now, sub) {
             core.tags.iter_mut().for_each(|tags| tags.end_flush(drive));
-            self.settle_tags(core, drive);
+            Self::settle_tags(core, drive);
             for id in ids {
                 self.note_streamed_safe(core, drive, id);
             }

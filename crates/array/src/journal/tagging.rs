@@ -14,6 +14,7 @@ use crate::drives::queue::End;
 use crate::meta::superblock::Uuid;
 use crate::names::SubId;
 use crate::tags::ReadTag;
+use crate::tags::carried::Checked;
 use crate::tags::list::{ListSector, Owner, sectors_of};
 use crate::tags::listing::Listed;
 use crate::tags::sector::TagSector;
@@ -44,11 +45,14 @@ impl Journal {
         if core.tags.is_none() || core.has_failed() || !core.gate.may_write() {
             return;
         }
+        if self.placing.drains && core.are_tags_written() {
+            return; // The array ends: what is to be read back is on lists.
+        }
         let is_read =
             |drive: &DriveIdx| core.tags.as_ref().is_some_and(|tags| !tags.is_unread(*drive));
         let drives: Vec<DriveIdx> = core.drives.reachable().iter().filter(is_read).collect();
         for drive in drives {
-            self.settle_tags(core, drive);
+            Self::settle_tags(core, drive);
             if self.wants_list(core, drive) {
                 self.list(core, now, drive);
             }
@@ -59,9 +63,9 @@ impl Journal {
     }
 
     /// What has its tag sectors with it is durable.
-    pub(super) fn settle_tags(&mut self, core: &mut Core, drive: DriveIdx) {
+    pub(super) fn settle_tags(core: &mut Core, drive: DriveIdx) {
         let Some(tags) = &mut core.tags else { return };
-        tags.settle(drive).into_iter().for_each(|id| self.note_safe(core, drive, id));
+        tags.settle(drive);
     }
 
     /// What has ended with tag sectors is to be flushed.
@@ -225,8 +229,19 @@ impl Journal {
         core.tags.as_mut().expect("it has some").begin(drive, sub, next, buf);
     }
 
+    /// A tag sector was read; returns its group if it was written with its data and is not there.
+    pub(crate) fn note_checked(
+        &mut self,
+        core: &mut Core,
+        drive: DriveIdx,
+        Checked { lost, safe }: Checked,
+    ) -> Option<u64> {
+        safe.into_iter().for_each(|id| self.note_safe(core, drive, id));
+        lost
+    }
+
     /// Reads a tag sector that reads wait for which have not brought it.
-    pub(crate) fn read_tag(&self, core: &mut Core, now: Instant, drive: DriveIdx, group: u64) {
+    pub(crate) fn read_tag(core: &mut Core, now: Instant, drive: DriveIdx, group: u64) {
         let tags = core.tags.as_ref().expect("it has some");
         let first = Lba::new(group * tags.sectors());
         let lba = core.area().tag_of(first).expect("it has groups").lba;
@@ -265,16 +280,17 @@ impl Journal {
             return None;
         };
         let buf = buf.expect("a read fills one");
-        let mut is_there = true;
+        let mut lost = None;
         if is_good && core.out.carries_content() {
             let of = vec![ReadTag { group, place: Place { buf, sector: 0 } }];
             core.out.push(Action::Tags { sub, drive, of });
         } else {
             let said = tags.said_before(drive, group);
-            is_there = tags.end_tag_read(drive, sub, said.filter(|_| is_good));
+            let checked = tags.end_tag_read(drive, sub, said.filter(|_| is_good));
+            lost = self.note_checked(core, drive, checked);
         }
         core.out.release(buf);
-        (!is_there).then_some(group)
+        lost
     }
 }
 

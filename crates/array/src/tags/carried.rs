@@ -9,7 +9,7 @@
 use levelhead_block::BufId;
 use levelhead_units::{DriveIdx, Extent, Lba, Sectors};
 
-use super::known::{Carried, Carry, Group, Stage};
+use super::known::{Carried, Carry, Expected, Group, Stage};
 use super::sector::{SUMS, Sums};
 use super::state::Tags;
 use crate::names::SubId;
@@ -242,34 +242,31 @@ impl Tags {
         flushed.for_each(|carry| carry.stage = Stage::Durable);
     }
 
-    /// What is durable with its tag sectors is read back when the drive is idle. Returns the transactions of which a sector is safe
-    /// now, each as often as it has some.
-    pub(crate) fn settle(&mut self, drive: DriveIdx) -> Vec<u64> {
+    /// What is durable with its tag sectors is to be read back: until then, or until a list says what the tag sectors should say,
+    /// nothing counts as safe.
+    pub(crate) fn settle(&mut self, drive: DriveIdx) {
         let of = &mut self.drives[drive.as_usize()];
-        let mut safe = Vec::new();
         let durable = of.carries.extract_if(.., |_, carry| carry.stage == Stage::Durable);
         let groups: Vec<Carried> = durable.flat_map(|(_, carry)| carry.groups).collect();
         if groups.is_empty() {
-            return safe;
-        }
-        for &Carried { group, .. } in &groups {
-            let known = of.groups.get_mut(&group).expect("its tag sector was with it");
-            (known.is_busy, known.is_unchecked) = (false, true);
-            safe.append(&mut known.said);
-            of.bad.remove(&group);
+            return;
         }
         of.list.has_no_room = false;
-        // Nothing is left that a list could say.
-        of.list.is_wanted &= of.oldest() != of.next;
-        safe.extend(of.take_safe());
-        for Carried { group, .. } in groups {
+        for Carried { group, order } in groups {
+            let of = &mut self.drives[drive.as_usize()];
+            let known = of.groups.get_mut(&group).expect("its tag sector was with it");
+            let tag = known.tag.as_deref().expect("memory has what it says");
+            known.expected = Some(Expected { since: u64::MAX, digest: tag.digest() });
+            known.is_busy = false;
+            known.waiting.append(&mut known.said);
+            of.put_back(group, order);
+            of.bad.remove(&group);
             self.note_used(drive, group);
             let of = &mut self.drives[drive.as_usize()];
             of.unchecked.insert(group, of.groups[&group].used);
         }
         self.drives[drive.as_usize()].forget_unchecked(UNCHECKED_MAX, UNCHECKED_MAX / 8);
         self.forget_oldest();
-        safe
     }
 
     /// The sectors of a group.
@@ -287,22 +284,43 @@ impl Tags {
         self.drives[drive.as_usize()].unchecked.len()
     }
 
-    /// A tag sector was read back; returns whether it says what was written. If not, a command was lost that had the data as well:
-    /// what memory has is what they should be.
-    pub(super) fn check(&mut self, drive: DriveIdx, group: u64, found: Option<Sums>) -> bool {
+    /// A tag sector was read back, and says this. If it is not what was written, a command was lost that had the data as well: what
+    /// memory has is what they should be.
+    pub(super) fn check(&mut self, drive: DriveIdx, group: u64, sums: Sums, list: u64) -> Checked {
         let of = &mut self.drives[drive.as_usize()];
+        let known = of.groups.get_mut(&group).expect("it is to be checked");
+        if known.tag.is_none() {
+            let is_there = self.note_tag(drive, group, sums, list);
+            return Checked { lost: (!is_there).then_some(group), safe: Vec::new() };
+        }
         of.unchecked.remove(&group);
-        let known = of.groups.entry(group).or_default();
-        known.is_unchecked = false;
-        let is_there = known.tag.as_deref() == found.as_ref();
+        let is_there = known.expected.take().is_some_and(|expected| expected.is_met(&sums, list));
+        let mut safe = Vec::new();
         if !is_there {
-            if found.is_none() {
+            if list == u64::MAX {
                 of.bad.insert(group);
             }
             of.take_back(group, None);
+        } else if !known.lacks() && known.pending == 0 {
+            safe.append(&mut known.waiting);
+            known.order.take().iter().for_each(|order| _ = of.unlisted.remove(order));
+            safe.extend(of.take_safe());
         }
         self.note_used(drive, group);
         self.forget_oldest();
-        is_there
+        Checked { lost: (!is_there).then_some(group), safe }
     }
+}
+
+/// What the read of a tag sector has shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Checked {
+    /// The group that it is of, if it was written with its data and is not there.
+    pub(crate) lost: Option<u64>,
+    /// The transactions of which a sector is safe now, each as often as it has some.
+    pub(crate) safe: Vec<u64>,
+}
+
+impl Checked {
+    pub(super) const NOTHING: Self = Self { lost: None, safe: Vec::new() };
 }

@@ -88,6 +88,21 @@ pub(super) struct UnderWay {
     pub(super) safe: Vec<u64>,
 }
 
+/// What a tag sector should say that was written with its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Expected {
+    /// The first list that said so: a tag sector that was written when there was that one is newer.
+    pub(super) since: u64,
+    pub(super) digest: u32,
+}
+
+impl Expected {
+    /// Whether a tag sector says this, or is newer.
+    pub(super) fn is_met(self, sums: &Sums, list: u64) -> bool {
+        list != u64::MAX && (self.since <= list || self.digest == sums.digest())
+    }
+}
+
 /// What a tag sector may not say.
 #[derive(Clone, Debug)]
 pub(super) struct Unsaid {
@@ -149,8 +164,8 @@ pub(super) struct Group {
     pub(super) said: Vec<u64>,
     /// Whether its tag sector is being written, or read to be written.
     pub(super) is_busy: bool,
-    /// Whether its tag sector is to be read back.
-    pub(super) is_unchecked: bool,
+    /// What its tag sector should say, if it is to be read back.
+    pub(super) expected: Option<Expected>,
     /// How many reads are under way that want its checksums (TG5), and how many wait in the drive's queue.
     pub(super) readers: u32,
     pub(super) queued: u32,
@@ -197,7 +212,8 @@ impl Group {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        let is_clean = !self.lacks() && self.pending == 0 && !self.is_busy && !self.is_unchecked;
+        let is_clean =
+            !self.lacks() && self.pending == 0 && !self.is_busy && self.expected.is_none();
         is_clean && self.hints.is_none() && self.readers == 0 && self.queued == 0
     }
 }
@@ -278,6 +294,8 @@ impl OnDrive {
         (known.tag, known.tag_list) = (Some(sums), 0);
         (known.newer, known.loaded, known.is_listed) = (None, None, false);
         known.said.append(&mut known.waiting);
+        known.expected = None;
+        self.unchecked.remove(&group);
         self.unfolded.remove(&group);
     }
 
@@ -290,32 +308,38 @@ impl OnDrive {
         let all = tag.under(known.newer.as_deref().unwrap_or(&Sums::NONE));
         known.newer = Some(Box::new(all));
         self.lacking += known.lacking();
-        known.is_unchecked = false;
+        known.expected = None;
         self.unchecked.remove(&group);
         self.unfolded.insert(group);
         match order {
-            Some(order) => {
-                let own = known.order.take();
-                let first = own.map_or(order, |own| own.min(order));
-                own.iter().for_each(|own| _ = self.unlisted.remove(own));
-                known.order = Some(first);
-                self.unlisted.insert(first, group);
-            }
+            Some(order) => self.put_back(group, order),
             None => self.note_unlisted(group),
         }
     }
 
-    /// Of more than this number of tag sectors that are to be read back the oldest are believed, `step` more than needed.
+    /// Nothing says something of a group yet of which this was the number.
+    pub(super) fn put_back(&mut self, group: u64, order: u64) {
+        let known = self.groups.get_mut(&group).expect("something of it was written");
+        let own = known.order.take();
+        let first = own.map_or(order, |own| own.min(order));
+        own.iter().for_each(|own| _ = self.unlisted.remove(own));
+        known.order = Some(first);
+        self.unlisted.insert(first, group);
+    }
+
+    /// Of more than this number of tag sectors that are to be read back the oldest that a list has are believed, `step` more than
+    /// needed.
     pub(super) fn forget_unchecked(&mut self, most: usize, step: usize) {
         if self.unchecked.len() <= most {
             return;
         }
-        let mut ages: Vec<(u64, u64)> =
-            self.unchecked.iter().map(|(of, age)| (*age, *of)).collect();
+        let is_listed = |(of, _): &(&u64, &u64)| self.groups[*of].order.is_none();
+        let listed = self.unchecked.iter().filter(is_listed);
+        let mut ages: Vec<(u64, u64)> = listed.map(|(of, age)| (*age, *of)).collect();
         ages.sort_unstable();
-        for (_, group) in &ages[..ages.len() - most + step.min(most)] {
+        for (_, group) in ages.iter().take(self.unchecked.len() - most + step.min(most)) {
             self.unchecked.remove(group);
-            self.groups.get_mut(group).expect("it is to be checked").is_unchecked = false;
+            self.groups.get_mut(group).expect("it is to be checked").expected = None;
         }
     }
 }

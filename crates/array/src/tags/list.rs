@@ -44,11 +44,15 @@ pub(crate) struct Owner {
     pub(crate) member: Uuid,
 }
 
-/// The checksum of a sector that its tag sector may lack.
+/// The bit of its first number that says that an entry is of a tag sector.
+const OF_TAG: u64 = 1 << 63;
+
+/// The checksum of a sector that its tag sector may lack, or what a tag sector says that is to be read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// The sector, as the array counts it.
+    /// The sector, as the array counts it; of a tag sector the first one of its group.
     pub(crate) lba: Lba,
+    pub(crate) is_tag: bool,
     /// The first list that said this: a tag sector that was written when there was that one, or a later one, is newer (TG6).
     pub(crate) since: u64,
     pub(crate) sum: u32,
@@ -91,7 +95,8 @@ impl ListSector {
         put(&mut bytes, at::GENERATION, &self.generation.to_le_bytes());
         for (at, entry) in self.entries.iter().enumerate() {
             let at = at::FIRST + ENTRY * at;
-            put(&mut bytes, at, &entry.lba.get().to_le_bytes());
+            let lba = entry.lba.get() | if entry.is_tag { OF_TAG } else { 0 };
+            put(&mut bytes, at, &lba.to_le_bytes());
             put(&mut bytes, at + 8, &entry.since.to_le_bytes());
             put(&mut bytes, at + 16, &entry.sum.to_le_bytes());
         }
@@ -113,7 +118,8 @@ impl ListSector {
         let entry = |at: usize| {
             let at = at::FIRST + ENTRY * at;
             let (since, sum) = (u64_at(bytes, at + 8), u32_at(bytes, at + 16));
-            Entry { lba: Lba::new(u64_at(bytes, at)), since, sum }
+            let (lba, is_tag) = (u64_at(bytes, at) & !OF_TAG, u64_at(bytes, at) & OF_TAG != 0);
+            Entry { lba: Lba::new(lba), is_tag, since, sum }
         };
         let array = Uuid(array_at(bytes, at::ARRAY));
         let member = Uuid(array_at(bytes, at::MEMBER));
@@ -152,7 +158,10 @@ mod tests {
 
     #[test]
     fn list_is_read_as_it_was_written_and_no_other_byte_counts() {
-        let entry = |at: u32| Entry { lba: Lba::new(u64::from(at) * 7), since: 9, sum: at ^ 0x55 };
+        let entry = |at: u32| {
+            let (lba, is_tag) = (Lba::new(u64::from(at) * 7), at % 3 == 0);
+            Entry { lba, is_tag, since: 9, sum: at ^ 0x55 }
+        };
         let entries: Vec<Entry> = (0..ENTRIES as u32 + 3).map(entry).collect();
         let sectors = ListSector::of(OWNER, 9, &entries);
         assert_eq!(sectors.len(), 2);

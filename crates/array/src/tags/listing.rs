@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use levelhead_block::BufId;
 use levelhead_units::{DriveIdx, DriveSet, Lba, Sectors};
 
-use super::known::{List, OnDrive, UnderWay, Unsaid};
+use super::known::{Expected, Group, List, OnDrive, UnderWay, Unsaid};
 use super::list::Entry;
-use super::sector::{SUMS, Sums};
+use super::sector::{NO_TAG, SUMS, Sums};
 use super::state::Tags;
 use crate::names::SubId;
 
@@ -26,10 +26,18 @@ impl Listed {
     fn say(&mut self, first: Lba, group: u64, unsaid: &Unsaid) {
         let entry = |(at, since, sum): (usize, u64, u32)| {
             let lba = first + Sectors::new(at as u64);
-            Entry { lba, since: since.min(self.generation), sum }
+            Entry { lba, is_tag: false, since: since.min(self.generation), sum }
         };
         self.entries.extend(unsaid.iter().map(entry));
         self.groups.push(group);
+    }
+
+    /// The list says what the tag sector of a group should say, if that is to be read back.
+    fn expect(&mut self, first: Lba, known: &Group) {
+        self.entries.extend(known.expected.map(|Expected { since, digest }| {
+            let since = since.min(self.generation);
+            Entry { lba: first, is_tag: true, since, sum: digest }
+        }));
     }
 
     /// Where room is left the list says what does not count, too: no tag sector says anything of it (TG9).
@@ -40,7 +48,10 @@ impl Listed {
             let hints = known.hints.iter().flat_map(|hints| hints.iter());
             let left = hints.filter(|&(at, _)| known.hint(at).is_some());
             let first = tags.first_of(group);
-            left.map(move |(at, sum)| Entry { lba: first + Sectors::new(at as u64), since: 0, sum })
+            left.map(move |(at, sum)| {
+                let lba = first + Sectors::new(at as u64);
+                Entry { lba, is_tag: false, since: 0, sum }
+            })
         });
         let room = most.saturating_sub(self.entries.len());
         self.entries.extend(entries.take(room));
@@ -56,10 +67,26 @@ impl Tags {
         slot: usize,
         entries: &[Entry],
     ) {
-        for &Entry { lba, since, sum } in entries {
+        for &Entry { lba, is_tag, since, sum } in entries {
             let (group, offset) = self.find(lba);
             let of = &mut self.drives[drive.as_usize()];
             let known = of.groups.entry(group).or_default();
+            if is_tag {
+                let expected = Expected { since, digest: sum };
+                match known.tag.as_ref().map(|tag| expected.is_met(tag, known.tag_list)) {
+                    None => {
+                        known.expected = Some(expected);
+                        of.unchecked.insert(group, 0);
+                    }
+                    // It was read before the list was.
+                    Some(false) => {
+                        (known.tag, known.tag_list) = (Some(Box::new(NO_TAG.0)), NO_TAG.1);
+                        of.bad.insert(group);
+                    }
+                    Some(true) => {}
+                }
+                continue;
+            }
             of.lacking -= known.lacking();
             if known.tag.is_some() {
                 // It was read before the list was.
@@ -206,18 +233,27 @@ impl Tags {
                 listed.say(self.first_of(group), group, &unsaid);
             }
         }
+        let is_old = |(group, _): &(&u64, &u64)| {
+            of.groups[*group].order.is_none() && !folding.contains(*group)
+        };
+        let room = self.list_max.saturating_sub(listed.entries.len());
+        for (group, _) in of.unchecked.iter().filter(is_old).take(room) {
+            listed.expect(self.first_of(*group), &of.groups[group]);
+        }
         let said: BTreeSet<u64> = listed.groups.iter().chain(&listed.left_out).copied().collect();
         let is_news = |group: &&u64| !said.contains(group) && !of.bad.contains(group);
         for group in of.unlisted.values().filter(is_news) {
-            let unsaid = of.groups[group].unsaid(false);
-            if listed.entries.len() + unsaid.sums.count() > self.list_max {
+            let known = &of.groups[group];
+            let unsaid = known.unsaid(false);
+            if listed.entries.len() + unsaid.sums.count() + 1 > self.list_max {
                 break;
             }
             listed.say(self.first_of(*group), *group, &unsaid);
+            listed.expect(self.first_of(*group), known);
         }
         listed.hint(self, drive, self.list_max);
         // Without news the same list would be written again and again.
-        let is_news = |group: &u64| of.groups[group].order.is_some();
+        let is_news = |group: &u64| of.groups[group].order.is_some() && !of.bad.contains(group);
         (of.list.is_due || listed.groups.iter().any(is_news)).then_some(listed)
     }
 
@@ -239,6 +275,10 @@ impl Tags {
                 true => listed.left_out.push(group),
                 false => listed.say(self.first_of(group), group, &unsaid),
             }
+        }
+        let room = self.list_max.saturating_sub(listed.entries.len());
+        for (group, _) in of.unchecked.iter().take(room) {
+            listed.expect(self.first_of(*group), &of.groups[group]);
         }
         listed.hint(self, drive, self.list_max);
         let list = &mut self.drives[drive.as_usize()].list;
@@ -299,6 +339,12 @@ impl Tags {
             lost.groups.entry(group).or_default().hints = of.groups[&group].hints.clone();
         }
         lost.hinted = of.hinted.clone();
+        for (&group, &age) in &of.unchecked {
+            let Some(expected) = of.groups[&group].expected else { continue };
+            let since = expected.since.min(newest);
+            lost.groups.entry(group).or_default().expected = Some(Expected { since, ..expected });
+            lost.unchecked.insert(group, age);
+        }
         let folding = of.on_their_way();
         for group in folding.iter().chain(of.unfolded.difference(&folding)) {
             // What is on no list is of transactions that are not over: the drive is given it again.

@@ -28,8 +28,9 @@
 //!   and those before it say of its group is older. Each entry of a list says which list said it first. Where the tag sector is not given, no entry counts.
 //! - TG7. A list says all that the one before says and no tag sector does: it takes the place of that.
 //! - TG8. A long write that the journal has announced has the tag sectors with it, in the same command, of the groups of which memory
-//!   has all other checksums. What it writes is safe with them after a flush. As a drive that loses such a command loses both, the tag sector is read back
-//!   when the drive is idle, or before too many are to be: until then memory keeps what it should say.
+//!   has all other checksums. As a drive that loses such a command loses both, the tag sector is read back when the drive is idle. What
+//!   it writes is safe after a flush, and once that was done or the list has a checksum of the tag sector; until it is done, or too
+//!   many are to be, memory and lists keep that. A tag sector with another one that names no such list counts as not there.
 //! - TG9. An entry of a list that does not count is kept while the tag sector says nothing of its sector, with the number 0 on later
 //!   lists: what has that checksum was not written since, and is right. What has another one has none (F5).
 

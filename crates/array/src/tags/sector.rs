@@ -74,6 +74,12 @@ impl Sums {
         self.known.trailing_ones() as usize >= count
     }
 
+    /// A checksum of all of it: CRC-32C of which it has, and of each of the 64, little-endian, 0 of those that it has not.
+    pub fn digest(&self) -> u32 {
+        let known = crc32c::crc32c(&self.known.to_le_bytes());
+        self.sums.iter().fold(known, |sum, next| crc32c::crc32c_append(sum, &next.to_le_bytes()))
+    }
+
     /// What another one says, and this one of the rest.
     pub(crate) fn under(self, newer: &Self) -> Self {
         let mut both = self;

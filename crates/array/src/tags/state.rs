@@ -12,6 +12,7 @@ use std::ops::RangeInclusive;
 use levelhead_block::BufId;
 use levelhead_units::{DriveIdx, Extent, Instant, Lba, Sectors};
 
+use super::carried::Checked;
 use super::known::{Fold, Group, Inside, List, OnDrive, TagRead};
 use super::sector::{NO_TAG, SUMS, Sums};
 use crate::names::SubId;
@@ -226,12 +227,19 @@ impl Tags {
     }
 
     /// What the tag sector of a group says was read, and which list was the newest when it was written (TG6). What memory has of
-    /// it already is newer.
-    pub(crate) fn note_tag(&mut self, drive: DriveIdx, group: u64, sums: Sums, list: u64) {
+    /// it already is newer. Returns whether it says what was written there with its data; if not, it counts as none.
+    pub(crate) fn note_tag(&mut self, drive: DriveIdx, group: u64, sums: Sums, list: u64) -> bool {
         let of = &mut self.drives[drive.as_usize()];
         let known = of.groups.entry(group).or_default();
         if known.tag.is_some() {
-            return;
+            return true;
+        }
+        if let Some(expected) = known.expected.take() {
+            of.unchecked.remove(&group);
+            if !expected.is_met(&sums, list) {
+                self.note_tag(drive, group, NO_TAG.0, NO_TAG.1);
+                return false;
+            }
         }
         known.tag = Some(Box::new(sums));
         known.tag_list = list;
@@ -262,6 +270,7 @@ impl Tags {
         } else if list == u64::MAX {
             of.note_unlisted(group);
         }
+        true
     }
 
     /// A sector was written in place. What its checksum is will be said.
@@ -378,10 +387,9 @@ impl Tags {
             Next::Write(group, sums) => {
                 of.set_tag(group, sums);
                 let known = of.groups.get_mut(&group).expect("it has a tag");
-                (known.is_busy, known.is_unchecked) = (true, false);
+                known.is_busy = true;
                 let order = known.order.take();
                 order.iter().for_each(|order| _ = of.unlisted.remove(order));
-                of.unchecked.remove(&group);
                 of.folds.insert(sub, Fold { group, buf, order });
             }
         }
@@ -390,6 +398,11 @@ impl Tags {
     /// The tag sector of a group is being read for reads that have not brought it.
     pub(crate) fn begin_tag_read(&mut self, drive: DriveIdx, sub: SubId, group: u64) {
         self.drives[drive.as_usize()].reads.insert(sub, TagRead { group, is_own: false });
+    }
+
+    /// Whether one of any group is.
+    pub(crate) fn is_reading(&self) -> bool {
+        self.drives.iter().any(|of| !of.reads.is_empty())
     }
 
     /// Whether the tag sector of a group is being read alone.
@@ -411,23 +424,23 @@ impl Tags {
         Some((tag.unwrap_or(Sums::OF_NOTHING), 0))
     }
 
-    /// The read of a tag sector has ended: what it says, if anything (TG3). Returns whether it says what was written.
+    /// The read of a tag sector has ended: what it says, if anything (TG3).
     pub(crate) fn end_tag_read(
         &mut self,
         drive: DriveIdx,
         sub: SubId,
         found: Option<(Sums, u64)>,
-    ) -> bool {
+    ) -> Checked {
         let read = self.drives[drive.as_usize()].reads.remove(&sub);
-        let Some(TagRead { group, is_own }) = read else { return true };
+        let Some(TagRead { group, is_own }) = read else { return Checked::NOTHING };
         self.group_mut(drive, group).is_busy &= !is_own;
         self.note_used(drive, group);
-        if is_own && self.group_mut(drive, group).is_unchecked {
-            return self.check(drive, group, found.map(|(sums, _)| sums));
-        }
         let (sums, list) = found.unwrap_or(NO_TAG);
-        self.note_tag(drive, group, sums, list);
-        true
+        if is_own && self.group_mut(drive, group).expected.is_some() {
+            return self.check(drive, group, sums, list);
+        }
+        let is_there = self.note_tag(drive, group, sums, list);
+        Checked { lost: (!is_there).then_some(group), safe: Vec::new() }
     }
 
     /// The write of a tag sector has ended; returns its memory and the transactions of which a sector is safe now, each as often

@@ -33,10 +33,18 @@ fn carry(tags: &mut Tags, area: &Area, at: u64) -> SubId {
     sub
 }
 
-fn flush(tags: &mut Tags) -> Vec<u64> {
+fn flush(tags: &mut Tags) {
     tags.begin_flush(DRIVE);
     tags.end_flush(DRIVE);
-    tags.settle(DRIVE)
+    tags.settle(DRIVE);
+}
+
+/// Returns the entries of a list that is written.
+fn list(tags: &mut Tags) -> Vec<Entry> {
+    let listed = tags.new_list(DRIVE, 1).expect("it has room");
+    tags.begin_list(DRIVE, SubId(999), BufId::Own(9), &listed);
+    tags.end_list(DRIVE, SubId(999)).expect("it was begun");
+    listed.entries
 }
 
 /// The oldest of what is to be read back is believed, and forgotten like what was read.
@@ -47,6 +55,7 @@ fn long_writes_take_no_more_memory_than_there_is() {
     for at in 0..900 {
         carry(&mut tags, &area, at);
         flush(&mut tags);
+        list(&mut tags);
         let of = &mut tags.drives[DRIVE.as_usize()];
         of.forget_unchecked(64, 8);
         assert!(of.unchecked.len() <= 64 && of.groups.len() <= 64 + 16 + 8, "{at}");
@@ -79,10 +88,9 @@ fn tag_sector_that_is_not_there_is_written_before_anything_counts() {
     let (mut tags, area) = tags();
     carry(&mut tags, &area, 3);
     flush(&mut tags);
-    assert!(!tags.is_list_wanted(DRIVE), "nothing is left that a list could say");
     assert_eq!(tags.next(DRIVE, Lba::ZERO, true, |_| 64), Some(Next::Read(3)));
     tags.begin(DRIVE, SubId(901), Next::Read(3), BufId::Own(1));
-    assert!(!tags.end_tag_read(DRIVE, SubId(901), None));
+    assert_eq!(tags.end_tag_read(DRIVE, SubId(901), None).lost, Some(3));
     assert!(tags.has_bad(DRIVE));
     let after = tags.orders();
     // Another group makes a list worth while.
@@ -92,6 +100,7 @@ fn tag_sector_that_is_not_there_is_written_before_anything_counts() {
     tags.begin_list(DRIVE, SubId(902), BufId::Own(2), &listed);
     tags.end_list(DRIVE, SubId(902)).expect("it was begun");
     assert!(!tags.says_before(DRIVE, after[0]));
+    assert!(tags.new_list(DRIVE, 1).is_none(), "lists would follow each other without end");
     let next = tags.next(DRIVE, Lba::ZERO, false, |_| 64).expect("it is bad");
     assert!(matches!(&next, Next::Write(3, sums) if sums.count() == 64));
     tags.begin(DRIVE, SubId(903), next, BufId::Own(3));
@@ -105,8 +114,12 @@ fn tag_sector_that_is_not_there_is_written_before_anything_counts() {
 fn entry_of_a_list_proves_where_the_tag_sector_says_nothing() {
     for is_first in [true, false] {
         let (mut tags, _) = tags();
-        let entries =
-            [(70, 3), (71, 4)].map(|(lba, sum)| Entry { lba: Lba::new(lba), since: 1, sum });
+        let entries = [(70, 3), (71, 4)].map(|(lba, sum)| Entry {
+            lba: Lba::new(lba),
+            is_tag: false,
+            since: 1,
+            sum,
+        });
         if is_first {
             tags.load(DRIVE, 2, 0, &entries);
         }
@@ -129,7 +142,7 @@ fn entry_of_a_list_proves_where_the_tag_sector_says_nothing() {
         tags.note_written(DRIVE, Lba::new(700));
         tags.note_sum(DRIVE, Lba::new(700), 9);
         let listed = tags.new_list(DRIVE, 1).expect("it has room");
-        let last = Entry { lba: Lba::new(71), since: 0, sum: 4 };
+        let last = Entry { lba: Lba::new(71), is_tag: false, since: 0, sum: 4 };
         assert_eq!((listed.entries.len(), listed.entries.last()), (2, Some(&last)));
     }
 }
@@ -141,6 +154,74 @@ fn entry_of_a_list_is_no_hint_where_the_tag_sector_says_a_checksum() {
     let mut sums = Sums::NONE;
     sums.set(6, 5);
     tags.note_tag(DRIVE, 1, sums, 2);
-    tags.load(DRIVE, 2, 0, &[Entry { lba: Lba::new(70), since: 2, sum: 3 }]);
+    tags.load(DRIVE, 2, 0, &[Entry { lba: Lba::new(70), is_tag: false, since: 2, sum: 3 }]);
     assert_eq!((tags.get(DRIVE, Lba::new(70)), tags.hint(DRIVE, Lba::new(70))), (Some(5), None));
+}
+
+/// What was written with its data is safe once it was read back, or a list says what it should be (TG8).
+#[test]
+fn long_write_is_safe_when_its_tag_sector_was_read_back_or_is_listed() {
+    for is_listed in [true, false] {
+        let (mut tags, area) = tags();
+        carry(&mut tags, &area, 3);
+        let after = tags.orders();
+        flush(&mut tags);
+        assert!(!tags.says_before(DRIVE, after[0]), "the drive may have lost it");
+        if is_listed {
+            let entries = list(&mut tags);
+            assert!(matches!(entries[..], [Entry { is_tag: true, since: 1, .. }]));
+        } else {
+            let found = *tags.drives[DRIVE.as_usize()].groups[&3].tag.clone().expect("it is known");
+            tags.begin(DRIVE, SubId(901), Next::Read(3), BufId::Own(1));
+            assert_eq!(tags.end_tag_read(DRIVE, SubId(901), Some((found, 0))).lost, None);
+        }
+        assert!(tags.says_before(DRIVE, after[0]));
+    }
+}
+
+/// A tag sector that is not what a list says it should be is none; one that was written since is newer than the list.
+#[test]
+fn list_says_after_a_restart_what_a_tag_sector_should_be() {
+    let (mut tags, area) = tags();
+    carry(&mut tags, &area, 3);
+    flush(&mut tags);
+    let entries = list(&mut tags);
+    let right = *tags.drives[DRIVE.as_usize()].groups[&3].tag.clone().expect("it is known");
+    let mut other = right;
+    other.set(9, 1);
+    for (sums, list, is_there) in
+        [(right, 0, true), (other, 0, false), (other, 1, true), (NO_TAG.0, NO_TAG.1, false)]
+    {
+        for is_read_before in [false, true] {
+            let (mut tags, _) = self::tags();
+            let mut said = true;
+            if is_read_before {
+                said &= tags.note_tag(DRIVE, 3, sums, list);
+            }
+            tags.load(DRIVE, 1, 0, &entries);
+            if !is_read_before {
+                assert!(tags.is_unchecked(DRIVE, 3));
+                said &= tags.note_tag(DRIVE, 3, sums, list);
+                assert_eq!(said, is_there);
+            }
+            let known = tags.get(DRIVE, Lba::new(3 * 64 + 2));
+            assert_eq!(known.is_some(), is_there, "{list}");
+            assert!(!tags.is_unchecked(DRIVE, 3));
+        }
+    }
+}
+
+/// A list goes on saying what it says of a group whose tag sector is none, and no list is written for that alone.
+#[test]
+fn no_list_is_written_for_a_bad_tag_sector() {
+    let (mut tags, _) = tags();
+    for lba in [70, 71] {
+        tags.note_written(DRIVE, Lba::new(lba));
+        tags.note_sum(DRIVE, Lba::new(lba), 3);
+        if lba == 70 {
+            assert_eq!(list(&mut tags).len(), 1);
+            tags.note_tag(DRIVE, 1, NO_TAG.0, NO_TAG.1);
+        }
+    }
+    assert!(tags.new_list(DRIVE, 1).is_none());
 }

@@ -212,13 +212,16 @@ impl Array {
             match tags.read_of(drive, sub) {
                 Some(_) => {
                     let said = found.map(|found| (found.sums, found.list));
-                    if !tags.end_tag_read(drive, sub, said) {
-                        self.note_lost_group(drive, group);
-                    }
+                    let checked = tags.end_tag_read(drive, sub, said);
+                    let journal = self.journal.as_mut().expect("checksums need a journal");
+                    let lost = journal.note_checked(&mut self.core, drive, checked);
+                    lost.into_iter().for_each(|group| self.note_lost_group(drive, group));
                 }
                 None => {
                     let found = found.map_or(NO_TAG, |found| (found.sums, found.list));
-                    tags.note_tag(drive, group, found.0, found.1);
+                    if !tags.note_tag(drive, group, found.0, found.1) {
+                        self.note_lost_group(drive, group);
+                    }
                 }
             }
         }
@@ -247,8 +250,8 @@ impl Array {
             return self.readback.checks.behind.push(read);
         }
         let lacking = self.core.not_brought(&read.state, &read.outcome);
-        if let (false, Some(journal)) = (lacking.is_empty(), &self.journal) {
-            let ask = |group| journal.read_tag(&mut self.core, now, read.state.drive, group);
+        if !lacking.is_empty() {
+            let ask = |group| Journal::read_tag(&mut self.core, now, read.state.drive, group);
             lacking.into_iter().for_each(ask);
             self.note_held(&read);
             return self.readback.checks.behind.push(read);
