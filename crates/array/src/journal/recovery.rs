@@ -35,6 +35,8 @@ mod scan;
 mod telling;
 mod transfers;
 
+use std::collections::BTreeSet;
+
 use levelhead_block::{BufId, Durability, Outcome, Place};
 use levelhead_units::{DriveIdx, DriveSet, Instant, Lba, Sectors};
 
@@ -44,11 +46,11 @@ use self::judging::Announced;
 use self::placing::Placing;
 use self::scan::Scan;
 use self::transfers::{Filled, Transfers};
-use super::Ended;
 use super::record::{FoundRecord, Kind, Record};
 use super::ring::{Ring, Watermarks};
 use super::rules::{Rule, Rules};
 use super::verdict::Verdict;
+use super::{Ended, Journal};
 use crate::action::Sums;
 use crate::core::Core;
 use crate::shape::Cell;
@@ -104,6 +106,8 @@ enum Step {
     Choosing,
     /// What is needed to compute a part of a transaction is being read.
     Fetching(u64),
+    /// It is being held against its checksums.
+    Weighing(u64),
     /// What was computed of it is being held against its checksums.
     Checking,
     /// It is being put onto its rings.
@@ -267,11 +271,14 @@ impl Recovery {
                 self.release(core);
                 self.step = Step::Choosing;
             }
+            // Until tag sectors are known.
+            Step::Summing | Step::Fetching(_) if core.is_reading_tags() => {}
             Step::Summing => self.sum(core),
             Step::Judging => self.judge(core, now),
             Step::Mending => self.judge_next(core, now),
             Step::Choosing => self.compute_next(core, now, rings),
-            Step::Fetching(id) => self.compute(core, rings, id),
+            Step::Fetching(id) => self.weigh(core, id),
+            Step::Weighing(id) => self.compute(core, rings, id),
             Step::Checking => self.append_computed(core, now),
             Step::Appending => {
                 self.release(core);
@@ -303,6 +310,18 @@ impl Recovery {
                 self.step = Step::Done;
             }
         }
+    }
+
+    /// Reads sectors, and the tag sectors of those that lie in their places.
+    fn fetch_tagged(&mut self, core: &mut Core, now: Instant, wanted: &BTreeSet<At>) {
+        self.transfers.fetch(core, now, wanted);
+        let Some(tags) = core.tags.as_ref().filter(|_| core.out.carries_content()) else { return };
+        let in_place = wanted.iter().filter(|at| at.space == Space::Layout);
+        let groups: BTreeSet<(DriveIdx, u64)> =
+            in_place.map(|at| (at.drive, tags.find(at.lba).0)).collect();
+        let is_unknown = |&(drive, group): &(DriveIdx, u64)| !tags.knows(drive, group);
+        let unknown: Vec<(DriveIdx, u64)> = groups.into_iter().filter(is_unknown).collect();
+        unknown.into_iter().for_each(|(drive, group)| Journal::read_tag(core, now, drive, group));
     }
 
     fn release(&mut self, core: &mut Core) {

@@ -84,7 +84,7 @@ impl Recovery {
             let read = cells.filter(|&cell| !verdict.is_zero(cell, known));
             wanted.extend(read.map(|cell| decision.source_at(cell)));
         }
-        self.transfers.fetch(core, now, &wanted);
+        self.fetch_tagged(core, now, &wanted);
         self.step = Step::Fetching(id);
     }
 

@@ -2,7 +2,8 @@
 //! old or new. Their redundancy is made right again.
 //!
 //! ```text
-//!   intents --> one that some ring must have, and has not: never written in place, counts as never begun
+//!   intents --> one that some ring must have, and has not: never written in place, counts as never begun, unless a drive that has
+//!      |        lost that record shows the contrary: what is in place has the intent's checksum, and no tag sector says so
 //!      |
 //!      v
 //!   read their codewords --> checksums --> enough is of one intent: the rest is computed from that
@@ -38,18 +39,25 @@ use crate::shape::{Cell, Row};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Announced {
     /// For every codeword its intents, and for each of these the checksums of the sectors.
-    rows: BTreeMap<Row, BTreeMap<u64, BTreeMap<Cell, u32>>>,
+    rows: BTreeMap<Row, Intents>,
+    /// Intents that count as never begun: they say something only of codewords that show that they were.
+    doubtful: BTreeSet<u64>,
     /// Those that are being looked at.
-    batch: BTreeMap<Row, BTreeMap<u64, BTreeMap<Cell, u32>>>,
+    batch: BTreeMap<Row, Intents>,
     /// The checksums of what is in place.
     in_place: BTreeMap<Cell, u32>,
     /// Buffers of which checksums are being computed, and what they hold.
     summed: BTreeMap<BufId, (At, Spread)>,
 }
 
+/// The checksums that each intent gave to sectors of a codeword.
+type Intents = BTreeMap<u64, BTreeMap<Cell, u32>>;
+
 /// What becomes of a codeword.
 #[derive(Debug, PartialEq, Eq)]
 enum Judgement {
+    /// Nothing shows that it was being replaced.
+    Untouched,
     /// These symbols are of one intent: the others are computed from them.
     Whole(SymbolSet),
     /// All data is there, and redundancy is computed from it.
@@ -65,8 +73,12 @@ impl Announced {
         let (layout, verdict) = (core.layout(), decision.verdict());
         for OnRing { found: FoundRecord { record, sums, .. }, .. } in scan.intents(verdict.retired)
         {
-            if verdict.dropped.contains(&record.id) || !fits(record, decision.known(core)) {
+            let is_dropped = verdict.dropped.contains(&record.id);
+            if (is_dropped && core.tags.is_none()) || !fits(record, decision.known(core)) {
                 continue;
+            }
+            if is_dropped {
+                announced.doubtful.insert(record.id);
             }
             let cells = record
                 .runs
@@ -81,6 +93,11 @@ impl Announced {
             }
         }
         announced
+    }
+
+    /// Whether a codeword is among them.
+    pub(super) fn has(&self, row: Row) -> bool {
+        self.rows.contains_key(&row)
     }
 
     /// Whether no checksums are being computed.
@@ -119,7 +136,7 @@ impl Recovery {
             .filter(|&cell| is_held(core, cell) && !self.decision.is_unreadable(cell))
             .map(|cell| At::one(cell.drive, Space::Layout, cell.lba))
             .collect();
-        self.transfers.fetch(core, now, &wanted);
+        self.fetch_tagged(core, now, &wanted);
         self.step = Step::Summing;
     }
 
@@ -137,7 +154,7 @@ impl Recovery {
     /// The checksums of the sectors of a buffer.
     pub(crate) fn handle_summed(&mut self, buf: BufId, sums: &[u32]) {
         if let Some(at) = self.placing.take_summed(buf) {
-            return self.hold_against(at, sums);
+            return self.hold_against(buf, at, sums);
         }
         let (at, spread) = self.announced.summed.remove(&buf).expect("X: it was to be summed");
         for (one, offset) in at.each().zip(0..) {
@@ -154,13 +171,18 @@ impl Recovery {
         let mut placed: Vec<Stored> = Vec::new();
         for (row, intents) in &batch {
             let (judgement, changes) = self.judge_row(core, *row, intents);
+            if judgement == Judgement::Untouched {
+                continue;
+            }
             for symbol in 0..core.layout().symbols() {
                 let cell = core.layout().cell(*row, symbol);
                 // What is written over that will have another one.
                 let sum = self.announced.in_place.get(&cell).copied();
+                let sum = sum.filter(|_| !self.is_stale(core, cell, intents));
                 sum.into_iter().for_each(|sum| core.note_found(cell, sum));
             }
             match &judgement {
+                Judgement::Untouched => {}
                 Judgement::Whole(_) => {
                     let cells =
                         (0..core.layout().symbols()).map(|symbol| core.layout().cell(*row, symbol));
@@ -188,17 +210,50 @@ impl Recovery {
         self.step = Step::Mending;
     }
 
+    /// The checksum of a sector that was written before any of these intents, if that is known.
+    fn before(&self, core: &Core, cell: Cell, intents: &Intents) -> Option<u32> {
+        let is_logged = self.decision.verdict().finals.contains_key(&cell);
+        let tags = core.tags.as_ref().filter(|_| core.out.carries_content() && !is_logged)?;
+        // A tag sector that was with the data may be there before it.
+        let is_of_intent = |sum: &u32| intents.values().any(|sums| sums.get(&cell) == Some(sum));
+        tags.get(cell.drive, cell.lba).filter(|sum| !is_of_intent(sum))
+    }
+
+    /// Whether what is in place of a sector is neither what was there before nor what an intent gave it.
+    fn is_stale(&self, core: &Core, cell: Cell, intents: &Intents) -> bool {
+        let found = self.announced.in_place.get(&cell);
+        let is_new = intents.values().any(|sums| sums.get(&cell) == found);
+        let before = self.before(core, cell, intents);
+        !is_new && before.is_some_and(|before| found.is_some_and(|found| *found != before))
+    }
+
+    /// Whether a sector shows that something was written of an intent: it or the checksum that its tag sector says is of the intent, and
+    /// the other one is not.
+    fn has_begun_there(&self, core: &Core, cell: Cell, sums: &BTreeMap<Cell, u32>) -> bool {
+        let (found, given) = (self.announced.in_place.get(&cell), sums.get(&cell));
+        let tag = core.tags.as_ref().and_then(|tags| tags.get(cell.drive, cell.lba));
+        let is_logged = self.decision.verdict().finals.contains_key(&cell);
+        let is_either = found == given || tag.as_ref() == given;
+        !is_logged && is_either && found.is_some() && tag.is_some() && found != tag.as_ref()
+    }
+
     /// What becomes of a codeword, and which of its symbols are to be written.
-    fn judge_row(
-        &self,
-        core: &Core,
-        row: Row,
-        intents: &BTreeMap<u64, BTreeMap<Cell, u32>>,
-    ) -> (Judgement, Vec<usize>) {
+    fn judge_row(&self, core: &Core, row: Row, intents: &Intents) -> (Judgement, Vec<usize>) {
         let layout = core.layout();
+        let is_begun = |(id, sums): (&u64, &BTreeMap<Cell, u32>)| {
+            let mut cells = (0..layout.symbols()).map(|symbol| layout.cell(row, symbol));
+            let is_sure = !self.announced.doubtful.contains(id);
+            is_sure || cells.any(|cell| self.has_begun_there(core, cell, sums))
+        };
+        if !intents.iter().any(is_begun) {
+            return (Judgement::Untouched, Vec::new());
+        }
         let (symbols, count) = (layout.symbols(), layout.data_symbols());
         let sum = |symbol: usize| self.announced.in_place.get(&layout.cell(row, symbol));
+        let is_stale = |&symbol: &usize| self.is_stale(core, layout.cell(row, symbol), intents);
+        let stale: SymbolSet = (0..symbols).filter(is_stale).collect();
         let there: SymbolSet = (0..symbols).filter(|&symbol| sum(symbol).is_some()).collect();
+        let there = there.minus(stale);
         let may_write: SymbolSet =
             (0..symbols).filter(|&symbol| is_held(core, layout.cell(row, symbol))).collect();
         for sums in intents.values().rev() {
@@ -210,8 +265,18 @@ impl Recovery {
                 return (Judgement::Whole(new), may_write.minus(new).iter().collect());
             }
         }
+        // What a drive has wrong is computed if the others have what was there before.
+        let is_old = |&symbol: &usize| {
+            let cell = layout.cell(row, symbol);
+            let before = self.before(core, cell, intents);
+            before.is_some() && sum(symbol) == before.as_ref() && !core.meta.is_damaged(cell)
+        };
+        let old: SymbolSet = (0..symbols).filter(is_old).collect();
+        if !stale.is_empty() && old.len() >= count {
+            return (Judgement::Whole(old), may_write.minus(old).iter().collect());
+        }
         if layout.spec().is_mirror() && !there.is_empty() {
-            let source: SymbolSet = there.iter().take(1).collect();
+            let source: SymbolSet = old.iter().chain(there.iter()).take(1).collect();
             return (Judgement::Mixed(source), may_write.minus(source).iter().collect());
         }
         let data = SymbolSet::first(count);
@@ -231,6 +296,7 @@ impl Recovery {
         let code = core.code().expect("only a redundant array announces");
         let count = core.layout().data_symbols();
         let terms: Vec<(u8, usize)> = match judgement {
+            Judgement::Untouched => unreachable!("nothing of it is written"),
             Judgement::Whole(sources) | Judgement::Mixed(sources) => code.compute(sources, symbol),
             Judgement::Damaged(missing) => {
                 let there = SymbolSet::first(count).minus(*missing);

@@ -102,6 +102,26 @@ impl Recovery {
             (moved.from, sums[&moved.to])
         };
         self.placing.sums = self.placing.moving.iter().map(sum).collect();
+        self.sum_filled(core);
+    }
+
+    /// Has what was read to compute from held against the checksums of what is at rest.
+    pub(super) fn weigh(&mut self, core: &mut Core, id: u64) {
+        self.step = Step::Weighing(id);
+        let Some(tags) = core.tags.as_ref().filter(|_| core.out.carries_content()) else { return };
+        let layout = core.layout();
+        let at_rest = |one: &At| {
+            let cell = Cell { drive: one.drive, lba: one.lba };
+            let row = layout.symbol(cell).0;
+            let is_written = row.stripe < core.holdings.synced() && !self.announced.has(row);
+            (one.space == Space::Layout && is_written).then(|| tags.get(one.drive, one.lba))?
+        };
+        let known = self.transfers.had().filter_map(|one| Some((one, at_rest(&one)?)));
+        self.placing.sums = known.collect();
+        self.sum_filled(core);
+    }
+
+    fn sum_filled(&mut self, core: &mut Core) {
         for Filled { buf, at } in self.transfers.take_filled() {
             self.placing.summed.insert(buf, at);
             core.out.push(Action::Sum { buf });
@@ -109,11 +129,20 @@ impl Recovery {
     }
 
     /// The checksums of what was read there: a sector with another one than its transaction gave it counts as not given.
-    pub(super) fn hold_against(&mut self, at: At, sums: &[u32]) {
-        for (one, sum) in at.each().zip(sums) {
-            if self.placing.sums.get(&one).is_some_and(|given| given != sum) {
-                self.came_short = true;
-                self.scan.tear(one);
+    pub(super) fn hold_against(&mut self, buf: BufId, at: At, sums: &[u32]) {
+        for one in at.each() {
+            let there = self.transfers.place_of(one).filter(|place| place.buf == buf);
+            let sum = there.map(|place| sums[place.sector as usize]);
+            let given = self.placing.sums.get(&one).copied();
+            if sum.is_none() || given.is_none() || sum == given {
+                continue;
+            }
+            self.came_short = true;
+            match one.space {
+                Space::Drive => self.scan.tear(one),
+                Space::Layout => {
+                    self.decision.note_unreadable(Cell { drive: one.drive, lba: one.lba });
+                }
             }
         }
     }
@@ -141,6 +170,7 @@ impl Recovery {
 
 #[cfg(test)]
 mod tests {
+    use levelhead_block::Place;
     use levelhead_units::{DriveIdx, Lba, Sectors};
 
     use super::*;
@@ -154,7 +184,10 @@ mod tests {
             let mut recovery = Recovery::new(1, Rules::ALL);
             let given = at.each().take(2).zip([4, 5]);
             recovery.placing.sums = given.collect();
-            recovery.hold_against(at, &sums);
+            let buf = BufId::Own(1);
+            let places = at.each().zip(0..).map(|(one, sector)| (one, Place { buf, sector }));
+            places.for_each(|(one, place)| recovery.transfers.keep(one, place));
+            recovery.hold_against(buf, at, &sums);
             assert_eq!(recovery.came_short, torn.is_some(), "{sums:?}");
             let gaps = recovery.scan.with_gaps(0);
             assert_eq!(gaps.contains(drive), torn.is_some(), "{sums:?}");

@@ -102,6 +102,11 @@ impl Transfers {
         self.had.get(&one).copied()
     }
 
+    /// The sectors that were read.
+    pub(super) fn had(&self) -> impl Iterator<Item = At> {
+        self.had.keys().copied()
+    }
+
     pub(super) fn take_filled(&mut self) -> Vec<Filled> {
         std::mem::take(&mut self.filled)
     }
