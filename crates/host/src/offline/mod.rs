@@ -15,6 +15,7 @@ mod places;
 mod reading;
 mod rings;
 pub(crate) mod salvage;
+pub(crate) mod sums;
 mod window;
 
 use levelhead_array::assembly::{Assembly, Found, Placed, Refusal, assemble};

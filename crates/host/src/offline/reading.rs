@@ -2,15 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, Scope};
 
 use levelhead_array::Area;
 use levelhead_block::Buf;
-use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
+use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
 
-use super::OfflineDrive;
+use super::sums::{DriveSums, Proof};
 use super::window::Window;
+use super::{Offline, OfflineDrive};
 use crate::opened::Opened;
 use crate::search::Search;
 
@@ -26,6 +28,10 @@ pub(crate) struct Stretch {
     pub(crate) buf: Buf,
     /// Sectors that the drive did not give.
     pub(crate) bad: BTreeSet<usize>,
+    /// What the checksum of each sector says; empty where the array has no checksums.
+    pub(crate) proofs: Vec<Proof>,
+    /// For each group whose tag sector was read and is none the sectors that it has here.
+    pub(crate) bad_tags: Vec<Range<usize>>,
 }
 
 /// What a drive has of all windows, one after the other.
@@ -42,19 +48,23 @@ impl Stream {
     /// The system has no thread left.
     pub(crate) fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
-        drive: &OfflineDrive,
-        area: &Area,
+        array: &'scope Offline,
+        (at, drive): (DriveIdx, &'scope OfflineDrive),
         windows: impl Iterator<Item = Window> + Send + 'scope,
     ) -> io::Result<Self> {
         let (sender, stretches) = sync_channel(AHEAD);
         let (empty, returned) = sync_channel::<Buf>(AHEAD + 2);
-        let (opened, area) = (drive.opened.clone(), area.clone());
         let read = move || {
+            let mut sums = DriveSums::begin(array, at, drive);
             for window in windows {
                 let buf = returned.try_recv().ok().filter(|buf| buf.sectors() == window.sectors());
                 let buf = buf.unwrap_or_else(|| Buf::zeroed(window.sectors()));
+                let stretch = match &mut sums {
+                    Some(sums) => sums.read_window(&window, buf),
+                    None => read_window(&drive.opened, &array.area, &window, buf),
+                };
                 // What is not wanted any more is not read.
-                if sender.send(read_window(&opened, &area, &window, buf)).is_err() {
+                if sender.send(stretch).is_err() {
                     return;
                 }
             }
@@ -75,7 +85,7 @@ impl Stream {
     }
 }
 
-/// What lies in a window.
+/// What lies in a window, without its tag sectors.
 pub(crate) fn read_window(opened: &Opened, area: &Area, window: &Window, mut buf: Buf) -> Stretch {
     let mut bad = BTreeSet::new();
     let mut index = 0;
@@ -102,7 +112,7 @@ pub(crate) fn read_window(opened: &Opened, area: &Area, window: &Window, mut buf
     if let Some(run) = run {
         read(run, &mut buf);
     }
-    Stretch { buf, bad }
+    Stretch { buf, bad, proofs: Vec::new(), bad_tags: Vec::new() }
 }
 
 /// Fills `bytes`, whole sectors, from sector `lba` on, and names those that the drive does not give.
