@@ -4,6 +4,9 @@ use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use levelhead_block::Durability;
+use levelhead_nbd::{Client, Endpoint};
+use levelhead_units::Bytes;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -19,6 +22,18 @@ fn array(shelf: &Shelf, spec: &str, count: usize) -> Vec<String> {
     wait_until("it is synced", || synced(&serving.status()) == 100.0);
     serving.stop();
     drives
+}
+
+/// Writes whole groups, which have their tag sectors with them, behind the books.
+fn write_long_until_killed(socket: &str, round: u64) {
+    let Ok(client) = Client::connect(&Endpoint::Unix(socket.into()), "") else { return };
+    for at in 0.. {
+        let bytes = [(round + 3 * at) as u8; 1 << 20];
+        let offset = Bytes::new((4 << 20) + (at % 2 << 20));
+        if client.write_at(offset, &bytes, Durability::Cached).is_err() {
+            return;
+        }
+    }
 }
 
 /// What was being written when a server is killed is old or new, and the check takes what a start takes.
@@ -39,6 +54,8 @@ fn check_of_killed_servers_finds_nothing() {
                     let seed = 2 * round + at as u64;
                     scope.spawn(move || book.write_until_killed(&socket, seed, answered));
                 }
+                let socket = shelf.path("nbd.sock");
+                scope.spawn(move || write_long_until_killed(&socket, round));
                 let enough = 1 + 61 * round;
                 wait_until("enough is written", || answered.load(Ordering::SeqCst) >= enough);
                 serving.signal(Signal::KILL);

@@ -101,6 +101,9 @@ impl<'a> Places<'a> {
 
     /// The symbols of a codeword that match their checksums.
     pub(crate) fn proven(&self, row: Row) -> SymbolSet {
+        if self.sums.compared == 0 {
+            return SymbolSet::EMPTY;
+        }
         let is_one = |&symbol: &usize| self.proof(row, symbol) == Some(Proof::Match);
         (0..self.layout.symbols()).filter(is_one).collect()
     }
