@@ -19,7 +19,7 @@ fn array(shelf: &Shelf, spec: &str, count: usize) -> Vec<String> {
     let drives = shelf.drives(count, 8 << 20);
     levelhead(&[&["array", "create", spec, "--checksums"][..], &refs(&drives)].concat()).good();
     let serving = shelf.serve(&drives);
-    wait_until("it is synced", || synced(&serving.status()) == 100.0);
+    wait_until("it is synced", || synced(&serving.status()) >= 100.0);
     serving.stop();
     drives
 }
@@ -29,7 +29,7 @@ fn write_long_until_killed(socket: &str, round: u64) {
     let Ok(client) = Client::connect(&Endpoint::Unix(socket.into()), "") else { return };
     for at in 0.. {
         let bytes = [(round + 3 * at) as u8; 1 << 20];
-        let offset = Bytes::new((4 << 20) + (at % 2 << 20));
+        let offset = Bytes::new((4 + at % 2) << 20);
         if client.write_at(offset, &bytes, Durability::Cached).is_err() {
             return;
         }

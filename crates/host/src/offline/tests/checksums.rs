@@ -116,7 +116,7 @@ fn sector_that_has_rotted_is_located_and_salvage_returns_what_it_was() {
         scribble(&shelf.members, drive, lba);
         let checked = look(&shelf.members);
         let corrupt = (FindingKind::Corrupt, drive.to_string(), Some((lba, 1)), Some(117));
-        assert_eq!(named(&checked), [corrupt.clone()], "{spec}");
+        assert_eq!(named(&checked), [corrupt], "{spec}");
         assert_eq!((checked.codewords.wrong, sums(&checked).corrupt), (1, 1), "{spec}");
         let (got, unsure) = salvaged(&shelf, &shelf.members);
         assert!(got == whole && unsure.is_empty(), "{spec}: {unsure:?}");
