@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use levelhead_erasure::Kernel;
-use levelhead_host::{CheckOptions, Checked, Finding, MemberSpec, Which, words};
+use levelhead_host::{CheckOptions, Checked, Finding, MemberSpec, SumsChecked, Which, words};
 use levelhead_report::json;
 use levelhead_units::{DriveIdx, DriveSet, Extent};
 use serde::Serialize;
@@ -34,6 +34,8 @@ pub struct CheckedArray {
     doubt: Option<String>,
     journal: Option<JournalJson>,
     codewords: CodewordsJson,
+    /// Null where the array has no checksums.
+    checksums: Option<SumsJson>,
     findings: Vec<FindingJson>,
     findings_beyond: u64,
     #[serde(skip)]
@@ -59,6 +61,32 @@ struct CodewordsJson {
     unsynced: u64,
     unsynced_wrong: u64,
     announced: u64,
+}
+
+/// Sectors of the drives that have checksums.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct SumsJson {
+    compared: u64,
+    corrupt: u64,
+    without: u64,
+    bad_tags: u64,
+}
+
+impl SumsJson {
+    pub(crate) fn of(sums: SumsChecked) -> Self {
+        let SumsChecked { compared, corrupt, without, bad_tags } = sums;
+        Self { compared, corrupt, without, bad_tags }
+    }
+
+    /// A line.
+    pub(crate) fn text(self) -> String {
+        let Self { compared, corrupt, without, bad_tags } = self;
+        let sectors = words::counted(compared, "sector");
+        let tags = words::counted(bad_tags, "bad tag sector");
+        format!(
+            "checksums: {sectors} compared, {corrupt} corrupt, {without} without checksum, {tags}\n"
+        )
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -125,6 +153,7 @@ impl CheckedArray {
                 unsynced_wrong: checked.codewords.unsynced_wrong,
                 announced: checked.codewords.announced,
             },
+            checksums: checked.sums.map(SumsJson::of),
             findings: findings.map(|finding| FindingJson::of(finding, &checked.drives)).collect(),
             findings_beyond: checked.findings.beyond,
             health: health_of(checked),
@@ -242,8 +271,12 @@ impl Show for CheckedArray {
                 ", {announced} {were} being written and {are} repaired at the next start"
             ));
         }
+        text.push('\n');
+        if let Some(sums) = self.checksums {
+            text.push_str(&sums.text());
+        }
         text.push_str(&format!(
-            "\nread: {:.0} MB in {:.1} s, {:.0} MB/s\n",
+            "read: {:.0} MB in {:.1} s, {:.0} MB/s\n",
             self.read_bytes as f64 / 1e6,
             self.seconds,
             self.megabytes_per_second

@@ -9,6 +9,7 @@ use levelhead_report::json;
 use levelhead_units::{Bytes, Sectors};
 use serde::Serialize;
 
+use super::check::SumsJson;
 use super::drives::{Drives, LeftOutJson};
 use levelhead_app::{AppError, Progress, Show, Task};
 
@@ -36,6 +37,8 @@ pub struct SalvagedArray {
     left_out: Vec<LeftOutJson>,
     refusal: Option<String>,
     sectors: SectorsJson,
+    /// Null where the array has no checksums.
+    checksums: Option<SumsJson>,
     /// The first runs of sectors that are not sure.
     named: Vec<RunJson>,
 }
@@ -116,6 +119,7 @@ impl SalvagedArray {
             left_out: salvaged.left_out.iter().map(LeftOutJson::of).collect(),
             refusal: salvaged.refusal.clone(),
             sectors: SectorsJson { read, journal, computed, doubtful, old, lost },
+            checksums: salvaged.sums.map(SumsJson::of),
             named: named.collect(),
         }
     }
@@ -144,6 +148,9 @@ impl Show for SalvagedArray {
                 origin.name(),
                 words::counted(count, "sector")
             ));
+        }
+        if let Some(sums) = self.checksums {
+            text.push_str(&sums.text());
         }
         for RunJson { kind, first_sector, sectors } in &self.named {
             let last = first_sector + sectors - 1;

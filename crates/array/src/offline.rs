@@ -6,6 +6,8 @@
 //!
 //! A start after a crash decides the same from the same records, and then carries it out.
 
+mod sums;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use levelhead_units::{DriveIdx, DriveSet, Lba};
@@ -15,6 +17,8 @@ use crate::log::record::{FoundRecord, Kind};
 use crate::log::rules::Rules;
 use crate::meta::damaged::DamagedList;
 use crate::shape::{Area, Cell, Layout, Row};
+
+pub use sums::{DriveList, Expected};
 
 /// An array that was cut off, as far as it is known without its journal.
 #[derive(Clone, Copy, Debug)]

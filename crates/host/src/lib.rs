@@ -105,6 +105,7 @@ pub use member::MemberSpec;
 pub use offline::check::{CheckOptions, Checked, CodewordsChecked, JournalChecked, check};
 pub use offline::findings::{AllFindings, Finding, FindingKind};
 pub use offline::salvage::{Origin, SalvageError, SalvageOptions, Salvaged, salvage};
+pub use offline::sums::SumsChecked;
 pub use profiles::load_profile;
 pub use random::draw_identity;
 pub use reader::{ReadDone, Reader};

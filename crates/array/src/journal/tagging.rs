@@ -14,7 +14,7 @@ use crate::drives::queue::End;
 use crate::meta::superblock::Uuid;
 use crate::names::SubId;
 use crate::tags::ReadTag;
-use crate::tags::carried::Checked;
+use crate::tags::known::Checked;
 use crate::tags::list::{ListSector, Owner, sectors_of};
 use crate::tags::listing::Listed;
 use crate::tags::sector::TagSector;

@@ -9,7 +9,7 @@
 use levelhead_block::BufId;
 use levelhead_units::{DriveIdx, Extent, Lba, Sectors};
 
-use super::known::{Carried, Carry, Expected, Group, Stage};
+use super::known::{Carried, Carry, Checked, Expected, Group, Stage};
 use super::sector::{SUMS, Sums};
 use super::state::Tags;
 use crate::names::SubId;
@@ -310,17 +310,4 @@ impl Tags {
         self.forget_oldest();
         Checked { lost: (!is_there).then_some(group), safe }
     }
-}
-
-/// What the read of a tag sector has shown.
-#[derive(Clone, Debug)]
-pub(crate) struct Checked {
-    /// The group that it is of, if it was written with its data and is not there.
-    pub(crate) lost: Option<u64>,
-    /// The transactions of which a sector is safe now, each as often as it has some.
-    pub(crate) safe: Vec<u64>,
-}
-
-impl Checked {
-    pub(super) const NOTHING: Self = Self { lost: None, safe: Vec::new() };
 }

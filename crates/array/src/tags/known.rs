@@ -103,6 +103,19 @@ impl Expected {
     }
 }
 
+/// What the read of a tag sector has shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Checked {
+    /// The group that it is of, if it was written with its data and is not there.
+    pub(crate) lost: Option<u64>,
+    /// The transactions of which a sector is safe now, each as often as it has some.
+    pub(crate) safe: Vec<u64>,
+}
+
+impl Checked {
+    pub(super) const NOTHING: Self = Self { lost: None, safe: Vec::new() };
+}
+
 /// What a tag sector may not say.
 #[derive(Clone, Debug)]
 pub(super) struct Unsaid {

@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn list_is_read_as_it_was_written_and_no_other_byte_counts() {
         let entry = |at: u32| {
-            let (lba, is_tag) = (Lba::new(u64::from(at) * 7), at % 3 == 0);
+            let (lba, is_tag) = (Lba::new(u64::from(at) * 7), at.is_multiple_of(3));
             Entry { lba, is_tag, since: 9, sum: at ^ 0x55 }
         };
         let entries: Vec<Entry> = (0..ENTRIES as u32 + 3).map(entry).collect();

@@ -35,7 +35,7 @@
 //!   lists: what has that checksum was not written since, and is right. What has another one has none (F5).
 
 pub(crate) mod carried;
-mod known;
+pub(crate) mod known;
 pub(crate) mod list;
 pub(crate) mod listing;
 pub(crate) mod sector;

@@ -12,8 +12,7 @@ use std::ops::RangeInclusive;
 use levelhead_block::BufId;
 use levelhead_units::{DriveIdx, Extent, Instant, Lba, Sectors};
 
-use super::carried::Checked;
-use super::known::{Fold, Group, Inside, List, OnDrive, TagRead};
+use super::known::{Checked, Fold, Group, Inside, List, OnDrive, TagRead};
 use super::sector::{NO_TAG, SUMS, Sums};
 use crate::names::SubId;
 use crate::shape::{Area, Groups};

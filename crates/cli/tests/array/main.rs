@@ -1,6 +1,7 @@
 //! `levelhead array ..`: an array's life on this machine, and what is heard of it.
 
 mod apart;
+mod checksums;
 mod control;
 mod crashes;
 mod degraded;

@@ -263,6 +263,7 @@ fn check_of_a_killed_server_is_content_and_of_a_flipped_byte_names_it() {
         keys(&value),
         [
             "array",
+            "checksums",
             "codewords",
             "doubt",
             "drives",
@@ -348,6 +349,7 @@ fn salvage_takes_what_is_there_names_what_is_lost_and_writes_to_no_drive() {
         keys(&value),
         [
             "array",
+            "checksums",
             "drives",
             "file",
             "left_out",

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use levelhead_array::assembly::Copy;
+use levelhead_array::journal::record::checksums;
 use levelhead_array::membership::Generation;
 use levelhead_array::metadata::{Metadata, Slot, State};
 use levelhead_array::offline::Overlay;
@@ -17,13 +18,19 @@ use levelhead_units::{Bytes, DriveIdx, DriveSet, Extent, Lba, Sectors};
 use super::codewords::{Agreement, Codewords};
 use super::findings::{AllFindings, Finding, FindingKind, Findings, only};
 use super::places::Places;
-use super::reading::Stream;
+use super::reading::Proof;
 use super::rings::Rings;
+use super::stream::Stream;
+use super::sums::SumsChecked;
 use super::window::Window;
 use super::{Offline, Which};
 use crate::error::HostError;
 use crate::member::MemberSpec;
 use crate::select::LeftOut;
+
+const NOT_WHAT_OTHERS_SAY: &str = "it is not what the other drives say";
+const LOCATED: &str = "it does not match its checksum, and what the other drives compute does";
+const DOUBTFUL: &str = "it does not match its checksum, and is what the other drives compute";
 
 /// What was looked at, and what is wrong with it.
 #[derive(Clone, Debug)]
@@ -48,6 +55,8 @@ pub struct Checked {
     pub journal: Option<JournalChecked>,
     /// Its codewords.
     pub codewords: CodewordsChecked,
+    /// Its checksums, if it has them.
+    pub sums: Option<SumsChecked>,
     /// What is wrong.
     pub findings: AllFindings,
     /// What was read of the drives.
@@ -120,6 +129,7 @@ pub fn check(
         codewords: Codewords::new(&array.layout, options.kernel),
         findings,
         counts: CodewordsChecked::default(),
+        sums: SumsChecked::default(),
     };
     all.note_damaged();
     read_all(&array, &overlay, &note, &mut |places| {
@@ -127,7 +137,7 @@ pub fn check(
         ControlFlow::Continue(())
     })
     .map_err(|error| HostError::new(format!("cannot start a thread: {error}")))?;
-    let Check { findings, counts, .. } = all;
+    let Check { findings, counts, sums, .. } = all;
     let [transactions, dropped] = overlay.transactions();
     let journal = JournalChecked {
         records: rings.records.len(),
@@ -146,6 +156,7 @@ pub fn check(
         doubt: array.doubt.clone(),
         journal: array.metadata.journal.map(|_| journal),
         codewords: counts,
+        sums: array.metadata.spec.has_checksums().then_some(sums),
         findings: findings.finish(),
         read: Bytes::new(done.into_inner()),
         took: begun.elapsed(),
@@ -180,10 +191,10 @@ pub(super) fn read_all(
     std::thread::scope(|scope| {
         let present = array.present();
         let start = |at: usize| {
-            let drive = array.drives[at].as_ref();
-            let drive = drive.filter(|_| present.contains(DriveIdx::from_usize(at)));
+            let (at, of) = (DriveIdx::from_usize(at), array.drives[at].as_ref());
+            let of = of.filter(|_| present.contains(at));
             let windows = Window::all(&array.layout);
-            drive.map(|drive| Stream::start(scope, drive, &array.area, windows)).transpose()
+            of.map(|of| Stream::start(scope, array, (at, of), windows)).transpose()
         };
         let streams = (0..array.layout.spec().drives()).map(start);
         let streams = streams.collect::<io::Result<Vec<Option<Stream>>>>()?;
@@ -279,6 +290,7 @@ struct Check<'a> {
     codewords: Codewords,
     findings: Findings,
     counts: CodewordsChecked,
+    sums: SumsChecked,
 }
 
 impl Check<'_> {
@@ -288,14 +300,20 @@ impl Check<'_> {
             let detail = "the drive does not return it".to_owned();
             self.note(FindingKind::Unreadable, only(cell.drive), Some(cell), in_array, detail);
         }
+        self.sums.add(places.sums);
         let all = self.array.layout.symbols();
         for row in places.rows() {
-            let had = places.had(row);
+            let mut had = places.had(row);
             let is_trusted = row.stripe < self.array.trusted;
             if self.overlay.is_announced(row) {
                 self.counts.announced += 1;
                 continue;
             }
+            let corrupt = places.corrupt(row);
+            if !corrupt.is_empty() {
+                had = self.note_corrupt(places, row, had, corrupt);
+            }
+            let is_corrupt = !corrupt.minus(had).is_empty();
             if had.len() < all {
                 self.note_lost(row, had, is_trusted);
             }
@@ -307,23 +325,67 @@ impl Check<'_> {
                 continue;
             }
             match agreement {
+                Agreement::Right | Agreement::Unknown if is_corrupt => self.counts.wrong += 1,
                 Agreement::Right => self.counts.right += 1,
                 Agreement::Unknown => self.counts.unknown += 1,
-                Agreement::Drive { drive, symbols } => {
+                Agreement::Drive { symbols, .. } => {
                     self.counts.wrong += 1;
-                    for symbol in symbols {
-                        let cell = self.array.layout.cell(row, symbol);
-                        let detail = "it is not what the other drives say".to_owned();
-                        let (kind, in_array) = (FindingKind::Mismatch, self.in_array(cell));
-                        self.note(kind, only(drive), Some(cell), in_array, detail);
-                    }
+                    self.note_symbols(FindingKind::Mismatch, row, symbols, NOT_WHAT_OTHERS_SAY);
                 }
                 Agreement::Wrong => {
                     self.counts.wrong += 1;
-                    self.note_wrong(row, had);
+                    let proven = places.proven(row).and(had);
+                    match self.codewords.differing(places, row, had, proven) {
+                        unknown if unknown.is_empty() => self.note_wrong(row, had),
+                        symbols => {
+                            self.note_symbols(
+                                FindingKind::Mismatch,
+                                row,
+                                symbols,
+                                NOT_WHAT_OTHERS_SAY,
+                            );
+                        }
+                    }
                 }
             }
         }
+    }
+
+    /// Sectors that do not match their checksums, and are not among those that are had. Returns all that are had then: with these, if
+    /// the whole codeword agrees.
+    fn note_corrupt(
+        &mut self,
+        places: &Places<'_>,
+        row: Row,
+        had: SymbolSet,
+        corrupt: SymbolSet,
+    ) -> SymbolSet {
+        let all = had.or(corrupt);
+        if self.codewords.is_right(places, row, all) {
+            self.note_symbols(FindingKind::Doubtful, row, corrupt.iter(), DOUBTFUL);
+            return all;
+        }
+        for symbol in corrupt.iter() {
+            let from = self.codewords.best(places, row, had);
+            let may_compute = self.codewords.may_compute(from);
+            let computed = may_compute.then(|| self.codewords.compute(places, row, from, symbol));
+            let sum = computed.map(|bytes| checksums(std::iter::once(bytes)));
+            let (kind, detail) = match (places.proof(row, symbol), sum.as_deref(), computed) {
+                (Some(Proof::Corrupt(right)), Some(&[sum]), _) if sum == right => {
+                    (FindingKind::Corrupt, LOCATED)
+                }
+                (_, _, Some(bytes)) if *bytes == *places.bytes(row, symbol) => {
+                    (FindingKind::Doubtful, DOUBTFUL)
+                }
+                (_, _, Some(_)) => (
+                    FindingKind::Corrupt,
+                    "redundancy does not return what matches its checksum either",
+                ),
+                (_, _, None) => (FindingKind::Corrupt, "it does not match its checksum"),
+            };
+            self.note_symbols(kind, row, [symbol], detail);
+        }
+        had
     }
 
     /// What the array itself says that it does not have.
@@ -347,11 +409,22 @@ impl Check<'_> {
         if may_compute && is_enough {
             return;
         }
-        for symbol in (0..layout.data_symbols()).filter(|&symbol| !had.contains(symbol)) {
+        let lost = (0..layout.data_symbols()).filter(|&symbol| !had.contains(symbol));
+        self.note_symbols(FindingKind::Lost, row, lost, "nothing returns it");
+    }
+
+    /// The same is wrong with sectors of a codeword.
+    fn note_symbols(
+        &mut self,
+        kind: FindingKind,
+        row: Row,
+        symbols: impl IntoIterator<Item = usize>,
+        detail: &str,
+    ) {
+        for symbol in symbols {
             let cell = self.array.layout.cell(row, symbol);
-            let detail = "nothing returns it".to_owned();
             let in_array = self.in_array(cell);
-            self.note(FindingKind::Lost, only(cell.drive), Some(cell), in_array, detail);
+            self.note(kind, only(cell.drive), Some(cell), in_array, detail.to_owned());
         }
     }
 

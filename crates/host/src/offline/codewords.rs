@@ -75,6 +75,39 @@ impl Codewords {
         &self.computed
     }
 
+    /// Whether these symbols, more than the data are, agree.
+    pub(crate) fn is_right(&mut self, places: &Places<'_>, row: Row, symbols: SymbolSet) -> bool {
+        self.agree(places, row, symbols) == Some(true)
+    }
+
+    /// Whether these symbols give others.
+    pub(crate) fn may_compute(&self, from: SymbolSet) -> bool {
+        self.redundancy.is_some() && from.len() >= self.needed()
+    }
+
+    /// The symbols that others are best computed from: those with matching checksums if they are enough, or all that are had.
+    pub(crate) fn best(&self, places: &Places<'_>, row: Row, had: SymbolSet) -> SymbolSet {
+        let proven = places.proven(row).and(had);
+        if self.may_compute(proven) { proven } else { had }
+    }
+
+    /// Those of `symbols` that are not what the `proven` ones of them give; none if these do not agree, or are too few.
+    pub(crate) fn differing(
+        &mut self,
+        places: &Places<'_>,
+        row: Row,
+        symbols: SymbolSet,
+        proven: SymbolSet,
+    ) -> Vec<usize> {
+        if !self.may_compute(proven) || self.agree(places, row, proven) == Some(false) {
+            return Vec::new();
+        }
+        let mut differs = |&symbol: &usize| {
+            *self.compute(places, row, proven, symbol) != *places.bytes(row, symbol)
+        };
+        symbols.minus(proven).iter().filter(|symbol| differs(symbol)).collect()
+    }
+
     /// How many symbols give all others.
     pub(crate) fn needed(&self) -> usize {
         self.layout.data_symbols()

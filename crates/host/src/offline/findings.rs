@@ -22,6 +22,10 @@ pub enum FindingKind {
     Unreadable,
     /// Sectors of a codeword do not agree; where one drive explains that, it is that drive's sectors.
     Mismatch,
+    /// A sector does not match its checksum.
+    Corrupt,
+    /// A sector does not match its checksum, and is what the others of its codeword compute.
+    Doubtful,
     /// The array keeps a sector as damaged: what it held is nowhere, and redundancy counts it as zeroes.
     Damaged,
     /// Nothing gives a sector.
@@ -38,6 +42,8 @@ impl FindingKind {
             Self::Record => "record",
             Self::Unreadable => "unreadable",
             Self::Mismatch => "mismatch",
+            Self::Corrupt => "corrupt",
+            Self::Doubtful => "doubtful",
             Self::Damaged => "damaged",
             Self::Lost => "lost",
         }

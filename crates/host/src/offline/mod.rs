@@ -3,7 +3,7 @@
 //! ```text
 //!   superblocks --> which drives: the same decision as for a server
 //!   rings       --> what the journal lays over the places
-//!   windows     --> each drive's next stretch by a thread of its own, all of the same stripes
+//!   windows     --> each drive's next stretch by a thread of its own, all of the same stripes, compared with its checksums
 //!                     --> check:   every codeword against its redundancy
 //!                     --> salvage: every sector that can be had, into a file
 //! ```
@@ -15,6 +15,8 @@ mod places;
 mod reading;
 mod rings;
 pub(crate) mod salvage;
+mod stream;
+pub(crate) mod sums;
 mod window;
 
 use levelhead_array::assembly::{Assembly, Found, Placed, Refusal, assemble};

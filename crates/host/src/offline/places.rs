@@ -10,7 +10,8 @@ use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, Lba, SECTOR_SIZE, Sectors};
 
 use super::Offline;
-use super::reading::Stretch;
+use super::reading::{Proof, Stretch};
+use super::sums::SumsChecked;
 use super::window::Window;
 
 /// See the module.
@@ -25,6 +26,8 @@ pub(crate) struct Places<'a> {
     zeroes: Vec<BTreeSet<usize>>,
     /// Sectors that the journal has.
     laid_over: Vec<BTreeSet<usize>>,
+    /// Its sectors with checksums.
+    pub(crate) sums: SumsChecked,
     is_whole: bool,
 }
 
@@ -39,14 +42,22 @@ impl<'a> Places<'a> {
         let mut erased: Vec<BTreeSet<usize>> = Vec::new();
         let mut laid_over: Vec<BTreeSet<usize>> = Vec::new();
         let mut zeroes: Vec<BTreeSet<usize>> = Vec::new();
+        let mut sums = SumsChecked::default();
         for (at, stretch) in stretches.iter_mut().enumerate() {
             let (mut gone, mut over) = (BTreeSet::new(), BTreeSet::new());
             let listed =
                 Listed { array, overlay, window: &window, drive: DriveIdx::from_usize(at) };
             zeroes.push(if stretch.is_none() { listed.zeroes() } else { BTreeSet::new() });
-            if let Some(Stretch { buf, bad }) = stretch {
+            if let Some(Stretch { buf, bad, proofs, bad_tags }) = stretch {
                 gone.clone_from(bad);
                 let drive = DriveIdx::from_usize(at);
+                for (index, proof) in proofs.iter_mut().enumerate() {
+                    let cell = Cell { drive, lba: window.lba(index) };
+                    *proof = proof_of(array, overlay, cell, *proof);
+                    if matches!(proof, Proof::Corrupt(_)) {
+                        gone.insert(index);
+                    }
+                }
                 for start in window.starts() {
                     let end = start + Sectors::new(window.len);
                     for (lba, content) in overlay.between(drive, start, end) {
@@ -54,19 +65,47 @@ impl<'a> Places<'a> {
                         if lay_over(array, content, buf.part_mut(index, 1)) {
                             gone.remove(&index);
                             over.insert(index);
+                            set(proofs, index, Proof::Match);
                         } else {
                             gone.insert(index);
                         }
                     }
                 }
-                listed.take(&over, buf, &mut gone);
+                listed.take(&over, buf, &mut gone, proofs);
+                sums.count(proofs, bad_tags);
             }
             erased.push(gone);
             laid_over.push(over);
         }
         let is_whole =
             stretches.iter().all(Option::is_some) && erased.iter().all(BTreeSet::is_empty);
-        Self { layout: &array.layout, window, stretches, erased, zeroes, laid_over, is_whole }
+        let layout = &array.layout;
+        Self { layout, window, stretches, erased, zeroes, laid_over, sums, is_whole }
+    }
+
+    /// What the checksum of a symbol says of it, where the array has checksums and the drive is there.
+    pub(crate) fn proof(&self, row: Row, symbol: usize) -> Option<Proof> {
+        let cell = self.layout.cell(row, symbol);
+        let stretch = self.stretches[cell.drive.as_usize()].as_ref()?;
+        stretch.proofs.get(self.window.index(cell)).copied()
+    }
+
+    /// The symbols of a codeword that do not match their checksums: they are not to be had, and yet have bytes.
+    pub(crate) fn corrupt(&self, row: Row) -> SymbolSet {
+        if self.sums.corrupt == 0 {
+            return SymbolSet::EMPTY;
+        }
+        let is_one = |&symbol: &usize| matches!(self.proof(row, symbol), Some(Proof::Corrupt(_)));
+        (0..self.layout.symbols()).filter(is_one).collect()
+    }
+
+    /// The symbols of a codeword that match their checksums.
+    pub(crate) fn proven(&self, row: Row) -> SymbolSet {
+        if self.sums.compared == 0 {
+            return SymbolSet::EMPTY;
+        }
+        let is_one = |&symbol: &usize| self.proof(row, symbol) == Some(Proof::Match);
+        (0..self.layout.symbols()).filter(is_one).collect()
     }
 
     /// The codewords that lie in the window, stripe after stripe.
@@ -160,7 +199,13 @@ impl Listed<'_> {
 
     /// Data counts as zeroes, and what is redundant as not there, as do all copies of a mirror's sector, and data where
     /// the list was full once. What the journal has is newer than the list.
-    fn take(&self, over: &BTreeSet<usize>, buf: &mut Buf, gone: &mut BTreeSet<usize>) {
+    fn take(
+        &self,
+        over: &BTreeSet<usize>,
+        buf: &mut Buf,
+        gone: &mut BTreeSet<usize>,
+        proofs: &mut [Proof],
+    ) {
         let Self { array, overlay, window, drive } = *self;
         if array.metadata.damaged.is_empty() {
             return;
@@ -170,6 +215,7 @@ impl Listed<'_> {
             if !array.metadata.damaged.covers(cell) || overlay.is_made_right(cell) {
                 continue;
             }
+            set(proofs, index, Proof::Exempt);
             if self.is_zero(cell) {
                 buf.part_mut(index, 1).fill(0);
                 gone.remove(&index);
@@ -177,6 +223,22 @@ impl Listed<'_> {
                 gone.insert(index);
             }
         }
+    }
+}
+
+/// What the checksum of a sector says as far as a start would compare it: where redundancy is valid, no intent may have been cut off,
+/// and the journal has nothing newer.
+fn proof_of(array: &Offline, overlay: &Overlay, cell: Cell, proof: Proof) -> Proof {
+    let (row, _) = array.layout.symbol(cell);
+    let is_compared = row.stripe < array.trusted.min(array.layout.stripes())
+        && !overlay.is_announced(row)
+        && !overlay.is_changed(cell);
+    if is_compared { proof } else { Proof::Exempt }
+}
+
+fn set(proofs: &mut [Proof], index: usize, proof: Proof) {
+    if let Some(place) = proofs.get_mut(index) {
+        *place = proof;
     }
 }
 

@@ -1,15 +1,13 @@
-//! Reading drives: what each has of the next windows, by a thread of its own.
+//! Reading drives: what one has of a window.
 
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::{self, Scope};
+use std::ops::Range;
 
 use levelhead_array::Area;
 use levelhead_block::Buf;
 use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
 
-use super::OfflineDrive;
 use super::window::Window;
 use crate::opened::Opened;
 use crate::search::Search;
@@ -17,8 +15,20 @@ use crate::search::Search;
 /// The most sectors of one command: 1 MiB.
 const COMMAND_MAX: u64 = 256;
 
-/// Windows of a drive that are read before they are wanted.
-const AHEAD: usize = 2;
+/// What the checksum of a sector says of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// Nothing: it is not compared. Its redundancy is not valid yet, it was being written, or it is not in its place.
+    Exempt,
+    /// Nothing: it has no checksum.
+    Unknown,
+    /// It is right.
+    Match,
+    /// It is wrong, and should have this checksum.
+    Corrupt(u32),
+    /// The drive does not return it, and it should have this checksum.
+    Unread(u32),
+}
 
 /// What a drive has of a window.
 #[derive(Debug)]
@@ -26,56 +36,13 @@ pub(crate) struct Stretch {
     pub(crate) buf: Buf,
     /// Sectors that the drive did not give.
     pub(crate) bad: BTreeSet<usize>,
+    /// What the checksum of each sector says; empty where the array has no checksums.
+    pub(crate) proofs: Vec<Proof>,
+    /// For each group whose tag sector was read and is none the sectors that it has here.
+    pub(crate) bad_tags: Vec<Range<usize>>,
 }
 
-/// What a drive has of all windows, one after the other.
-pub(crate) struct Stream {
-    stretches: Receiver<Stretch>,
-    empty: SyncSender<Buf>,
-}
-
-impl Stream {
-    /// Begins to read what lies in these windows.
-    ///
-    /// # Errors
-    ///
-    /// The system has no thread left.
-    pub(crate) fn start<'scope>(
-        scope: &'scope Scope<'scope, '_>,
-        drive: &OfflineDrive,
-        area: &Area,
-        windows: impl Iterator<Item = Window> + Send + 'scope,
-    ) -> io::Result<Self> {
-        let (sender, stretches) = sync_channel(AHEAD);
-        let (empty, returned) = sync_channel::<Buf>(AHEAD + 2);
-        let (opened, area) = (drive.opened.clone(), area.clone());
-        let read = move || {
-            for window in windows {
-                let buf = returned.try_recv().ok().filter(|buf| buf.sectors() == window.sectors());
-                let buf = buf.unwrap_or_else(|| Buf::zeroed(window.sectors()));
-                // What is not wanted any more is not read.
-                if sender.send(read_window(&opened, &area, &window, buf)).is_err() {
-                    return;
-                }
-            }
-        };
-        thread::Builder::new().name("reading".into()).spawn_scoped(scope, read)?;
-        Ok(Self { stretches, empty })
-    }
-
-    /// What it has of the next window.
-    pub(crate) fn next(&self) -> Stretch {
-        self.stretches.recv().expect("its thread reads every window")
-    }
-
-    /// Takes a buffer back.
-    pub(crate) fn give_back(&self, buf: Buf) {
-        // Beyond what is read ahead they are not kept.
-        drop(self.empty.try_send(buf));
-    }
-}
-
-/// What lies in a window.
+/// What lies in a window, without its tag sectors.
 pub(crate) fn read_window(opened: &Opened, area: &Area, window: &Window, mut buf: Buf) -> Stretch {
     let mut bad = BTreeSet::new();
     let mut index = 0;
@@ -102,7 +69,7 @@ pub(crate) fn read_window(opened: &Opened, area: &Area, window: &Window, mut buf
     if let Some(run) = run {
         read(run, &mut buf);
     }
-    Stretch { buf, bad }
+    Stretch { buf, bad, proofs: Vec::new(), bad_tags: Vec::new() }
 }
 
 /// Fills `bytes`, whole sectors, from sector `lba` on, and names those that the drive does not give.

@@ -11,6 +11,9 @@
 //!    computed from such a drive: sectors of different times are no codeword;
 //! 4. nothing: the sector is *lost*, and zeroes in the file.
 //!
+//! A sector that does not match its checksum counts as one that its drive does not return. Without a checksum it counts only where
+//! sectors that match theirs compute no other. What is computed and does not match its checksum is doubtful.
+//!
 //! Where no drive has metadata left, every drive is one of those in 3, and what the journal held is not in the file.
 
 use std::fs::File;
@@ -22,6 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use levelhead_array::assembly::Word;
 use levelhead_array::damaged::DamagedList;
+use levelhead_array::journal::record::checksums;
 use levelhead_array::membership::{Generation, Member, Membership};
 use levelhead_array::metadata::{Forced, Metadata, State};
 use levelhead_array::offline::Overlay;
@@ -33,8 +37,9 @@ use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
 use super::check::{read_all, total};
 use super::codewords::Codewords;
 use super::places::Places;
-use super::reading::{Stretch, read_window};
+use super::reading::{Proof, Stretch, read_window};
 use super::rings::Rings;
+use super::sums::SumsChecked;
 use super::{Looked, Offline, OfflineDrive, Which};
 use crate::error::HostError;
 use crate::member::MemberSpec;
@@ -103,6 +108,8 @@ pub struct Salvaged {
     pub refusal: Option<String>,
     /// Sectors of each origin, in the order of [`Origin::ALL`].
     pub sectors: [u64; 6],
+    /// Sectors of the drives with checksums, if the array has them.
+    pub sums: Option<SumsChecked>,
     /// Runs of the array's sectors that are doubtful, old or lost, the first of them.
     pub named: Vec<(Origin, Extent)>,
 }
@@ -311,6 +318,7 @@ impl Wreck {
             file,
             codewords: Codewords::new(&array.layout, options.kernel),
             sectors: [0; 6],
+            sums: SumsChecked::default(),
             named: Vec::new(),
             run: None,
         };
@@ -321,7 +329,7 @@ impl Wreck {
         })?;
         result?;
         work.end_run();
-        let Work { sectors, mut named, .. } = work;
+        let Work { sectors, sums, mut named, .. } = work;
         named.sort_by_key(|(_, extent)| extent.lba);
         let old = self.old.iter().flatten();
         Ok(Salvaged {
@@ -333,6 +341,7 @@ impl Wreck {
             left_out: array.left_out.clone(),
             refusal: self.refusal.clone(),
             sectors,
+            sums: array.metadata.spec.has_checksums().then_some(sums),
             named,
         })
     }
@@ -372,6 +381,7 @@ struct Work<'a> {
     file: &'a File,
     codewords: Codewords,
     sectors: [u64; 6],
+    sums: SumsChecked,
     named: Vec<(Origin, Extent)>,
     /// Sectors of one origin that are worth a name, so far.
     run: Option<(Origin, Extent)>,
@@ -381,6 +391,7 @@ impl Work<'_> {
     fn take(&mut self, places: &Places<'_>) -> io::Result<()> {
         let layout = &self.wreck.array.layout;
         let (spec, window) = (layout.spec(), places.window);
+        self.sums.add(places.sums);
         let e = spec.expansion() as u64;
         let mut old: Vec<Option<Stretch>> = self.wreck.old.iter().map(|_| None).collect();
         let sectors = window.offset..window.offset + window.len;
@@ -426,20 +437,40 @@ impl Work<'_> {
         if is_damaged && !self.overlay.is_made_right(cell) {
             return Origin::Lost;
         }
+        let (spec, proof) = (array.layout.spec(), places.proof(row, symbol));
         if had.contains(symbol) {
             into.copy_from_slice(places.bytes(row, symbol));
-            return if places.is_laid_over(cell) { Origin::Journal } else { Origin::Read };
+            let (own, proven) = (SymbolSet::EMPTY.with(symbol), places.proven(row).and(had));
+            let is_wrong = proof == Some(Proof::Unknown)
+                && !self.codewords.differing(places, row, own, proven).is_empty();
+            if !is_wrong {
+                return if places.is_laid_over(cell) { Origin::Journal } else { Origin::Read };
+            }
+            into.copy_from_slice(self.codewords.compute(places, row, proven, symbol));
+            return if spec.is_mirror() { Origin::Read } else { Origin::Computed };
         }
-        let spec = array.layout.spec();
-        let is_enough = spec.redundant() > 0 && had.len() >= self.codewords.needed();
-        if is_enough && (spec.is_mirror() || row.stripe < array.trusted) {
-            into.copy_from_slice(self.codewords.compute(places, row, had, symbol));
+        let is_valid = spec.is_mirror() || row.stripe < array.trusted;
+        if is_valid && self.codewords.may_compute(had) {
+            let from = self.codewords.best(places, row, had);
+            into.copy_from_slice(self.codewords.compute(places, row, from, symbol));
+            let is_right = match proof {
+                Some(Proof::Corrupt(sum) | Proof::Unread(sum)) => {
+                    checksums(std::iter::once(&*into)) == [sum]
+                }
+                Some(Proof::Exempt | Proof::Unknown | Proof::Match) | None => true,
+            };
             let is_doubtful = self.wreck.is_doubtful || self.overlay.is_announced(row);
             return match (spec.is_mirror(), is_doubtful) {
+                _ if !is_right => Origin::Doubtful,
                 (true, _) => Origin::Read,
                 (false, true) => Origin::Doubtful,
                 (false, false) => Origin::Computed,
             };
+        }
+        let corrupt = places.corrupt(row);
+        if corrupt.contains(symbol) && self.codewords.is_right(places, row, had.or(corrupt)) {
+            into.copy_from_slice(places.bytes(row, symbol));
+            return Origin::Doubtful;
         }
         // Of a mirror every old copy will do.
         let symbols = if spec.is_mirror() { 0..spec.width() } else { symbol..symbol + 1 };

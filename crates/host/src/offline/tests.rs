@@ -1,5 +1,7 @@
 //! Checks of arrays whose bytes, drives and journals are as a test wants them.
 
+mod checksums;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;
@@ -51,7 +53,7 @@ impl Shelf {
         create(
             parsed,
             &members[..].into(),
-            CreateOptions { assume_clean: true, ..CreateOptions::default() },
+            CreateOptions { assume_clean: !parsed.has_checksums(), ..CreateOptions::default() },
         )
         .unwrap();
         Self { dir, members }
@@ -88,9 +90,16 @@ impl Shelf {
     /// An array full of noise that was stopped.
     fn filled(spec: &str) -> Self {
         let shelf = Self::new(spec);
+        let tagged = checksums::tagged(&shelf.members);
         let array = shelf.serve();
+        checksums::wait_until_folded(&array, &tagged);
         write(&array, 0, array.size().get(), 1);
         array.stop().unwrap();
+        if !tagged.is_empty() {
+            let array = shelf.serve();
+            checksums::wait_until_folded(&array, &tagged);
+            array.stop().unwrap();
+        }
         shelf
     }
 }
