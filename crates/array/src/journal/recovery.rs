@@ -319,7 +319,10 @@ impl Recovery {
         let in_place = wanted.iter().filter(|at| at.space == Space::Layout);
         let groups: BTreeSet<(DriveIdx, u64)> =
             in_place.map(|at| (at.drive, tags.find(at.lba).0)).collect();
-        let is_unknown = |&(drive, group): &(DriveIdx, u64)| !tags.knows(drive, group);
+        let reachable = core.drives.reachable();
+        let is_unknown = |&(drive, group): &(DriveIdx, u64)| {
+            reachable.contains(drive) && !tags.knows(drive, group)
+        };
         let unknown: Vec<(DriveIdx, u64)> = groups.into_iter().filter(is_unknown).collect();
         unknown.into_iter().for_each(|(drive, group)| Journal::read_tag(core, now, drive, group));
     }

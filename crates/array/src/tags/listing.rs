@@ -222,7 +222,8 @@ impl Tags {
             let known = &of.groups[&group];
             if folding.contains(&group) || known.is_listed || known.loaded.is_some() {
                 let unsaid = known.unsaid(folding.contains(&group));
-                if listed.entries.len() + unsaid.sums.count() > self.list_max {
+                let count = unsaid.sums.count() + usize::from(known.expected.is_some());
+                if listed.entries.len() + count > self.list_max {
                     if !of.list.is_due {
                         return None;
                     }
@@ -231,10 +232,12 @@ impl Tags {
                     continue;
                 }
                 listed.say(self.first_of(group), group, &unsaid);
+                listed.expect(self.first_of(group), known);
             }
         }
+        let said: BTreeSet<u64> = listed.groups.iter().copied().collect();
         let is_old = |(group, _): &(&u64, &u64)| {
-            of.groups[*group].order.is_none() && !folding.contains(*group)
+            of.groups[*group].order.is_none() && !folding.contains(*group) && !said.contains(*group)
         };
         let room = self.list_max.saturating_sub(listed.entries.len());
         for (group, _) in of.unchecked.iter().filter(is_old).take(room) {

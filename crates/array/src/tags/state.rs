@@ -266,6 +266,10 @@ impl Tags {
         if !known.lacks() && known.pending == 0 {
             known.is_listed = false;
             of.unfolded.remove(&group);
+            // Nothing is left that a list or a tag sector could say of a bad one.
+            if list == u64::MAX && known.waiting.is_empty() {
+                known.order.take().iter().for_each(|order| _ = of.unlisted.remove(order));
+            }
         } else if list == u64::MAX {
             of.note_unlisted(group);
         }

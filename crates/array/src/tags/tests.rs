@@ -225,3 +225,28 @@ fn no_list_is_written_for_a_bad_tag_sector() {
     }
     assert!(tags.new_list(DRIVE, 1).is_none());
 }
+
+/// TG7: what a list says of a tag sector is on the next one, whatever was written of its group meanwhile.
+#[test]
+fn short_write_takes_nothing_off_a_list() {
+    let (mut tags, area) = tags();
+    carry(&mut tags, &area, 3);
+    flush(&mut tags);
+    assert_eq!(list(&mut tags).len(), 1);
+    tags.note_written(DRIVE, Lba::new(3 * 64 + 5));
+    tags.note_sum(DRIVE, Lba::new(3 * 64 + 5), 9);
+    let entries = list(&mut tags);
+    assert_eq!(entries.iter().filter(|entry| entry.is_tag).count(), 1);
+    assert_eq!(entries.len(), 2);
+}
+
+/// What a list said of a group whose tag sector turns out to be none is kept as hints, and nothing waits for it.
+#[test]
+fn nothing_waits_for_a_bad_tag_sector_of_which_nothing_was_written() {
+    let (mut tags, _) = tags();
+    tags.load(DRIVE, 2, 0, &[Entry { lba: Lba::new(70), is_tag: false, since: 1, sum: 3 }]);
+    tags.relist(DRIVE);
+    assert!(!tags.is_clean());
+    tags.note_tag(DRIVE, 1, NO_TAG.0, NO_TAG.1);
+    assert!(tags.is_clean() && tags.hint(DRIVE, Lba::new(70)).is_some());
+}
