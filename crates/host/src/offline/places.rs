@@ -1,13 +1,13 @@
 //! The sectors of one window as they are to be taken: in place, or as the journal has them; and which are not to be
 //! had.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use levelhead_array::offline::{Content, Overlay};
 use levelhead_array::{Cell, Layout, Row};
 use levelhead_block::Buf;
 use levelhead_erasure::SymbolSet;
-use levelhead_units::{DriveIdx, Lba, SECTOR_SIZE, Sectors};
+use levelhead_units::{DriveIdx, SECTOR_SIZE, Sectors};
 
 use super::Offline;
 use super::reading::{Proof, Stretch};
@@ -26,6 +26,8 @@ pub(crate) struct Places<'a> {
     zeroes: Vec<BTreeSet<usize>>,
     /// Sectors that the journal has.
     laid_over: Vec<BTreeSet<usize>>,
+    /// Those of them that are of drives that are not there.
+    recalled: BTreeMap<Cell, Buf>,
     /// Its sectors with checksums.
     pub(crate) sums: SumsChecked,
     is_whole: bool,
@@ -42,15 +44,21 @@ impl<'a> Places<'a> {
         let mut erased: Vec<BTreeSet<usize>> = Vec::new();
         let mut laid_over: Vec<BTreeSet<usize>> = Vec::new();
         let mut zeroes: Vec<BTreeSet<usize>> = Vec::new();
+        let mut recalled = BTreeMap::new();
         let mut sums = SumsChecked::default();
         for (at, stretch) in stretches.iter_mut().enumerate() {
+            let drive = DriveIdx::from_usize(at);
             let (mut gone, mut over) = (BTreeSet::new(), BTreeSet::new());
-            let listed =
-                Listed { array, overlay, window: &window, drive: DriveIdx::from_usize(at) };
+            let listed = Listed { array, overlay, window: &window, drive };
             zeroes.push(if stretch.is_none() { listed.zeroes() } else { BTreeSet::new() });
+            let known = window
+                .starts()
+                .flat_map(|start| overlay.between(drive, start, start + Sectors::new(window.len)));
+            let known = known.map(|(lba, content)| {
+                (window.index(Cell { drive, lba }), sector_of(array, content))
+            });
             if let Some(Stretch { buf, bad, proofs, bad_tags }) = stretch {
                 gone.clone_from(bad);
-                let drive = DriveIdx::from_usize(at);
                 for (index, proof) in proofs.iter_mut().enumerate() {
                     let cell = Cell { drive, lba: window.lba(index) };
                     *proof = proof_of(array, overlay, cell, *proof);
@@ -58,21 +66,25 @@ impl<'a> Places<'a> {
                         gone.insert(index);
                     }
                 }
-                for start in window.starts() {
-                    let end = start + Sectors::new(window.len);
-                    for (lba, content) in overlay.between(drive, start, end) {
-                        let index = window.index(Cell { drive, lba });
-                        if lay_over(array, content, buf.part_mut(index, 1)) {
-                            gone.remove(&index);
-                            over.insert(index);
-                            set(proofs, index, Proof::Match);
-                        } else {
-                            gone.insert(index);
-                        }
-                    }
+                for (index, sector) in known {
+                    let Some(sector) = sector else {
+                        gone.insert(index);
+                        continue;
+                    };
+                    buf.part_mut(index, 1).copy_from_slice(sector.as_slice());
+                    gone.remove(&index);
+                    over.insert(index);
+                    set(proofs, index, Proof::Match);
                 }
                 listed.take(&over, buf, &mut gone, proofs);
                 sums.count(proofs, bad_tags);
+            } else {
+                // A start computes from it, too.
+                for (index, sector) in known {
+                    let Some(sector) = sector else { continue };
+                    recalled.insert(Cell { drive, lba: window.lba(index) }, sector);
+                    over.insert(index);
+                }
             }
             erased.push(gone);
             laid_over.push(over);
@@ -80,7 +92,7 @@ impl<'a> Places<'a> {
         let is_whole =
             stretches.iter().all(Option::is_some) && erased.iter().all(BTreeSet::is_empty);
         let layout = &array.layout;
-        Self { layout, window, stretches, erased, zeroes, laid_over, sums, is_whole }
+        Self { layout, window, stretches, erased, zeroes, laid_over, recalled, sums, is_whole }
     }
 
     /// What the checksum of a symbol says of it, where the array has checksums and the drive is there.
@@ -128,7 +140,7 @@ impl<'a> Places<'a> {
             let (at, index) = (cell.drive.as_usize(), self.window.index(cell));
             match self.stretches[at] {
                 Some(_) => !self.erased[at].contains(&index),
-                None => self.zeroes[at].contains(&index),
+                None => self.zeroes[at].contains(&index) || self.recalled.contains_key(&cell),
             }
         };
         (0..self.layout.symbols()).filter(is_had).collect()
@@ -138,9 +150,10 @@ impl<'a> Places<'a> {
     pub(crate) fn bytes(&self, row: Row, symbol: usize) -> &[u8] {
         let cell = self.layout.cell(row, symbol);
         let (at, index) = (cell.drive.as_usize(), self.window.index(cell));
-        match &self.stretches[at] {
-            Some(stretch) => stretch.buf.part(index, 1),
-            None => {
+        match (&self.stretches[at], self.recalled.get(&cell)) {
+            (Some(stretch), _) => stretch.buf.part(index, 1),
+            (None, Some(sector)) => sector.as_slice(),
+            (None, None) => {
                 assert!(self.zeroes[at].contains(&index), "the symbol is to be had");
                 &[0; SECTOR_SIZE]
             }
@@ -242,16 +255,9 @@ fn set(proofs: &mut [Proof], index: usize, proof: Proof) {
     }
 }
 
-/// Puts what the journal has into place; returns whether it could.
-fn lay_over(array: &Offline, content: Content, place: &mut [u8]) -> bool {
-    let Content::Ring { drive, lba } = content else { return false };
-    read_one(array, drive, lba).is_some_and(|sector| {
-        place.copy_from_slice(sector.as_slice());
-        true
-    })
-}
-
-fn read_one(array: &Offline, drive: DriveIdx, lba: Lba) -> Option<Buf> {
+/// What the journal has of a sector, if it can be read.
+fn sector_of(array: &Offline, content: Content) -> Option<Buf> {
+    let Content::Ring { drive, lba } = content else { return None };
     let drive = array.drives[drive.as_usize()].as_ref()?;
     let mut sector = Buf::zeroed(Sectors::new(1));
     drive.opened.read(lba, sector.as_mut_slice()).ok()?;

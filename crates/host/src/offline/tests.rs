@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use levelhead_array::membership::Membership;
 use levelhead_array::metadata::Inscription;
+use levelhead_array::offline::Content;
 use levelhead_array::regions::{Grid, Regions};
 use levelhead_array::{Cell, HostOrder, Patience, Policy};
 use levelhead_block::adapter::Waiting;
@@ -233,6 +234,32 @@ fn journal_of_a_crash_is_laid_over_the_places() {
         .unwrap();
         assert!(wrong > 0, "{spec}: {torn} torn");
     }
+}
+
+/// The ring of a drive that is being filled has what the other one was to get, and a start takes it from there.
+#[test]
+fn journal_of_a_drive_that_is_being_filled_counts() {
+    let shelf = Shelf::filled("raid1:2,chunk=8KiB");
+    let array = shelf.serve();
+    write(&array, 21, 1, 2);
+    let copies = shelf.copies();
+    array.stop().unwrap();
+    let offline = Offline::open(Which::Named(&copies)).unwrap();
+    let overlay = Rings::read(&offline, &|_| {}).overlay(&offline);
+    let (row, symbol) = offline.layout.find(Lba::new(21));
+    let content = overlay.content(offline.layout.cell(row, symbol)).unwrap();
+    let Content::Ring { drive, lba } = content else { panic!("{content:?}") };
+    drop(offline);
+    scribble(&copies, drive.as_usize(), lba.get());
+    fill(&copies, 1 - drive.as_usize(), Filled { to: 3, is_returned: true });
+    let checked = look(&copies);
+    assert!(named(&checked).iter().all(|(kind, ..)| *kind == FindingKind::Record), "{checked:?}");
+    let to = shelf.dir.path().join("to");
+    let options = SalvageOptions { kernel: Kernel::best() };
+    let salvaged = salvage(Which::Named(&copies), &to, options, &|_, _| {}).unwrap();
+    assert_eq!(salvaged.named, []);
+    let got = fs::read(&to).unwrap();
+    assert!(got[21 * SECTOR_SIZE..][..SECTOR_SIZE] == noise(2, SECTOR_SIZE)[..]);
 }
 
 /// A drive that does not give some of its sectors, and says of a whole read only that it failed.
