@@ -45,7 +45,9 @@ impl Tags {
         let on_their_way: usize = of.carries.values().map(|carry| carry.groups.len()).sum();
         // All of them are on a list that is written meanwhile.
         let has_room = of.lacking + (on_their_way + 1) * SUMS <= self.list_max / 2;
-        self.has_lists() && !is_listing && !is_busy && has_room
+        // More are only while no list can be written.
+        let is_checked = of.unchecked.len() < 2 * UNCHECKED_MAX;
+        self.has_lists() && !is_listing && !is_busy && has_room && is_checked
     }
 
     /// Whether the tag sectors of groups may be held for commands that wait: not before a list that something waits for.

@@ -312,6 +312,14 @@ impl OnDrive {
         self.unfolded.remove(&group);
     }
 
+    /// The tag sector of a group is not what it should be, and memory does not have that: lists say so until another one is written.
+    pub(super) fn refute(&mut self, group: u64, expected: Expected) {
+        self.groups.get_mut(&group).expect("it was looked at").expected = Some(expected);
+        self.unchecked.insert(group, 0);
+        self.bad.insert(group);
+        self.unfolded.insert(group);
+    }
+
     /// What memory has as what the tag sector of a group says is not there: it is to be written. `order` is the number of the first of
     /// that which no list says, if nothing was sure of it yet.
     pub(super) fn take_back(&mut self, group: u64, order: Option<u64>) {

@@ -81,7 +81,7 @@ impl Tags {
                     // It was read before the list was.
                     Some(false) => {
                         (known.tag, known.tag_list) = (Some(Box::new(NO_TAG.0)), NO_TAG.1);
-                        of.bad.insert(group);
+                        of.refute(group, expected);
                     }
                     Some(true) => {}
                 }
@@ -237,7 +237,8 @@ impl Tags {
         }
         let said: BTreeSet<u64> = listed.groups.iter().copied().collect();
         let is_old = |(group, _): &(&u64, &u64)| {
-            of.groups[*group].order.is_none() && !folding.contains(*group) && !said.contains(*group)
+            let is_news = of.groups[*group].order.is_some() && !of.bad.contains(*group);
+            !is_news && !folding.contains(*group) && !said.contains(*group)
         };
         let room = self.list_max.saturating_sub(listed.entries.len());
         for (group, _) in of.unchecked.iter().filter(is_old).take(room) {

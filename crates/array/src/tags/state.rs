@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 use levelhead_block::BufId;
 use levelhead_units::{DriveIdx, Extent, Instant, Lba, Sectors};
 
-use super::known::{Checked, Fold, Group, Inside, List, OnDrive, TagRead};
+use super::known::{Checked, Expected, Fold, Group, Inside, List, OnDrive, TagRead};
 use super::sector::{NO_TAG, SUMS, Sums};
 use crate::names::SubId;
 use crate::shape::{Area, Groups};
@@ -237,6 +237,7 @@ impl Tags {
             of.unchecked.remove(&group);
             if !expected.is_met(&sums, list) {
                 self.note_tag(drive, group, NO_TAG.0, NO_TAG.1);
+                self.drives[drive.as_usize()].refute(group, expected);
                 return false;
             }
         }
@@ -363,12 +364,16 @@ impl Tags {
         let (from, _) = self.find(from);
         let bad = of.bad.intersection(&of.unfolded);
         let all = bad.chain(of.unfolded.range(from..)).chain(of.unfolded.range(..from));
-        let is_ready =
-            |(_, known): &(&u64, &Group)| known.lacks() && known.pending == 0 && !known.is_busy;
+        let is_ready = |(group, known): &(&u64, &Group)| {
+            let is_due = known.lacks() || of.bad.contains(*group);
+            is_due && known.pending == 0 && !known.is_busy
+        };
         let mut ready = all.filter_map(|group| of.groups.get_key_value(group)).filter(is_ready);
         let Some((&group, known)) = ready.next() else {
             let mut all = of.unchecked.range(from..).chain(of.unchecked.range(..from));
-            let (group, _) = all.find(|(group, _)| !of.groups[group].is_busy)?;
+            let is_free =
+                |(group, _): &(&u64, &u64)| !of.groups[*group].is_busy && !of.bad.contains(*group);
+            let (group, _) = all.find(is_free)?;
             return may_check.then_some(Next::Read(*group));
         };
         let newer = known.newer.as_deref().unwrap_or(&Sums::NONE);
@@ -388,8 +393,12 @@ impl Tags {
                 of.reads.insert(sub, TagRead { group, is_own: true });
             }
             Next::Write(group, sums) => {
+                let is_refuted = of.bad.contains(&group) && of.unchecked.contains_key(&group);
+                let expected = Expected { since: u64::MAX, digest: sums.digest() };
                 of.set_tag(group, sums);
                 let known = of.groups.get_mut(&group).expect("it has a tag");
+                // The one that is there may not count meanwhile.
+                known.expected = is_refuted.then_some(expected);
                 known.is_busy = true;
                 let order = known.order.take();
                 order.iter().for_each(|order| _ = of.unlisted.remove(order));
@@ -454,7 +463,7 @@ impl Tags {
         of.list.has_no_room = false;
         of.bad.remove(&group);
         let known = of.groups.get_mut(&group).expect("it is being written");
-        known.is_busy = false;
+        (known.is_busy, known.expected) = (false, None);
         let mut safe = std::mem::take(&mut known.said);
         safe.extend(of.take_safe());
         self.note_used(drive, group);

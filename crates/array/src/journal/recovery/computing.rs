@@ -90,6 +90,7 @@ impl Recovery {
 
     /// Computes what is missing of a transaction, and has it held against its checksums.
     pub(super) fn compute(&mut self, core: &mut Core, rings: &[Ring], id: u64) {
+        self.leave_out_doubted(core);
         if self.came_short {
             // A sector was not given: everything is decided anew without it.
             self.step = Step::Again;

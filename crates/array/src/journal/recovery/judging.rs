@@ -210,13 +210,20 @@ impl Recovery {
         self.step = Step::Mending;
     }
 
+    /// The checksum that tag sectors and lists say of a sector that no record gives, if it counts: not where redundancy is not valid yet,
+    /// which has what was in place when the array was made.
+    fn said(&self, core: &Core, cell: Cell) -> Option<u32> {
+        let is_synced = core.layout().symbol(cell).0.stripe < core.holdings.synced();
+        let is_logged = self.decision.verdict().finals.contains_key(&cell);
+        let counts = core.out.carries_content() && is_synced && !is_logged;
+        core.tags.as_ref().filter(|_| counts)?.get(cell.drive, cell.lba)
+    }
+
     /// The checksum of a sector that was written before any of these intents, if that is known.
     fn before(&self, core: &Core, cell: Cell, intents: &Intents) -> Option<u32> {
-        let is_logged = self.decision.verdict().finals.contains_key(&cell);
-        let tags = core.tags.as_ref().filter(|_| core.out.carries_content() && !is_logged)?;
         // A tag sector that was with the data may be there before it.
         let is_of_intent = |sum: &u32| intents.values().any(|sums| sums.get(&cell) == Some(sum));
-        tags.get(cell.drive, cell.lba).filter(|sum| !is_of_intent(sum))
+        self.said(core, cell).filter(|sum| !is_of_intent(sum))
     }
 
     /// Whether what is in place of a sector is neither what was there before nor what an intent gave it.
@@ -230,11 +237,11 @@ impl Recovery {
     /// Whether a sector shows that something was written of an intent: it or the checksum that its tag sector says is of the intent, and
     /// the other one is not.
     fn has_begun_there(&self, core: &Core, cell: Cell, sums: &BTreeMap<Cell, u32>) -> bool {
-        let (found, given) = (self.announced.in_place.get(&cell), sums.get(&cell));
-        let tag = core.tags.as_ref().and_then(|tags| tags.get(cell.drive, cell.lba));
-        let is_logged = self.decision.verdict().finals.contains_key(&cell);
-        let is_either = found == given || tag.as_ref() == given;
-        !is_logged && is_either && found.is_some() && tag.is_some() && found != tag.as_ref()
+        let found = self.announced.in_place.get(&cell).copied();
+        let given = sums.get(&cell).copied();
+        let said = self.said(core, cell);
+        let is_either = found == given || said == given;
+        is_either && found.is_some() && said.is_some() && found != said
     }
 
     /// What becomes of a codeword, and which of its symbols are to be written.
@@ -330,6 +337,7 @@ mod tests {
     use super::*;
     use crate::log::rules::Rules;
     use crate::settings::Settings;
+    use crate::tags::sector::Sums;
 
     /// The judgement of a codeword, and the symbols that are written. `in_place` has a letter for each symbol: `o` is old, `n` is
     /// new, `l` is on the list of damaged sectors, `-` is not given.
@@ -378,6 +386,30 @@ mod tests {
             (mirror, "---", damaged(&[0]), vec![1, 2]),
         ] {
             assert_eq!(judged(spec, in_place), (judgement, written), "{spec}: {in_place}");
+        }
+    }
+
+    /// What tag sectors say of copies counts where these were alike before; a copy that nothing was written to yet may have any bytes.
+    #[test]
+    fn tag_sectors_count_where_redundancy_is_valid() {
+        for (synced, source) in [(0, 0), (u64::MAX, 1)] {
+            let settings = Settings::of_test("raid1:2,chunk=8KiB,checksums".parse().unwrap());
+            let mut core = Core::new(&Settings { synced, ..settings }, Streams::new(1));
+            let mut recovery = Recovery::new(1, Rules::ALL);
+            let row = Row { stripe: 0, row: 0 };
+            let cells = [0, 1].map(|symbol| core.layout().cell(row, symbol));
+            for (cell, found) in cells.into_iter().zip([1, 2]) {
+                recovery.announced.in_place.insert(cell, found);
+            }
+            let tags = core.tags.as_mut().expect("it has checksums");
+            cells.iter().for_each(|cell| tags.load(cell.drive, 0, 0, &[]));
+            let mut sums = Sums::NONE;
+            sums.set(0, 2);
+            tags.note_tag(cells[1].drive, 0, sums, 0);
+            let intent = cells.into_iter().map(|cell| (cell, 7)).collect();
+            let judged = recovery.judge_row(&core, row, &BTreeMap::from([(3, intent)]));
+            let source: SymbolSet = [source].into_iter().collect();
+            assert_eq!(judged.0, Judgement::Mixed(source), "{synced}");
         }
     }
 }

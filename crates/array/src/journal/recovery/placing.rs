@@ -24,6 +24,8 @@ pub(super) struct Placing {
     /// Buffers of which checksums are being computed, and where they were read; which checksums they should have.
     summed: BTreeMap<BufId, At>,
     sums: BTreeMap<At, u32>,
+    /// Sectors in place that have other ones.
+    doubted: Vec<Cell>,
     /// Sectors on the list of damaged sectors that are to be taken off it.
     made_right: Vec<Cell>,
 }
@@ -108,6 +110,7 @@ impl Recovery {
     /// Has what was read to compute from held against the checksums of what is at rest.
     pub(super) fn weigh(&mut self, core: &mut Core, id: u64) {
         self.step = Step::Weighing(id);
+        self.placing.doubted.clear();
         let Some(tags) = core.tags.as_ref().filter(|_| core.out.carries_content()) else { return };
         let layout = core.layout();
         let at_rest = |one: &At| {
@@ -128,7 +131,7 @@ impl Recovery {
         }
     }
 
-    /// The checksums of what was read there: a sector with another one than its transaction gave it counts as not given.
+    /// The checksums of what was read there: a sector of a ring with another one than its transaction gave it counts as not given.
     pub(super) fn hold_against(&mut self, buf: BufId, at: At, sums: &[u32]) {
         for one in at.each() {
             let there = self.transfers.place_of(one).filter(|place| place.buf == buf);
@@ -137,12 +140,29 @@ impl Recovery {
             if sum.is_none() || given.is_none() || sum == given {
                 continue;
             }
-            self.came_short = true;
             match one.space {
-                Space::Drive => self.scan.tear(one),
-                Space::Layout => {
-                    self.decision.note_unreadable(Cell { drive: one.drive, lba: one.lba });
+                Space::Drive => {
+                    self.came_short = true;
+                    self.scan.tear(one);
                 }
+                Space::Layout => {
+                    self.placing.doubted.push(Cell { drive: one.drive, lba: one.lba });
+                }
+            }
+        }
+    }
+
+    /// What has another checksum than its tag sector says counts as not given, as long as enough is left of its codeword: the tag sector
+    /// may be what is wrong, and what is computed is held against its record (X5).
+    pub(super) fn leave_out_doubted(&mut self, core: &Core) {
+        for cell in std::mem::take(&mut self.placing.doubted) {
+            let row = core.layout().symbol(cell).0;
+            let left = self.decision.verdict().sources(row, self.decision.known(core));
+            if left.contains(core.layout().symbol(cell).1)
+                && left.len() > core.layout().data_symbols()
+            {
+                self.decision.note_unreadable(cell);
+                self.came_short = true;
             }
         }
     }
@@ -171,9 +191,12 @@ impl Recovery {
 #[cfg(test)]
 mod tests {
     use levelhead_block::Place;
+    use levelhead_stats::Streams;
     use levelhead_units::{DriveIdx, Lba, Sectors};
 
     use super::*;
+    use crate::settings::Settings;
+    use crate::shape::Row;
 
     /// X8. What a ring gives in the place of what was put there is not written in place, and is not read there again.
     #[test]
@@ -191,6 +214,21 @@ mod tests {
             assert_eq!(recovery.came_short, torn.is_some(), "{sums:?}");
             let gaps = recovery.scan.with_gaps(0);
             assert_eq!(gaps.contains(drive), torn.is_some(), "{sums:?}");
+        }
+    }
+
+    /// A sector that its tag sector contradicts is left out where others do, and used where none do.
+    #[test]
+    fn sector_that_its_tag_sector_contradicts_is_left_out_while_enough_are_left() {
+        for (spec, left_out) in [("raid6:3+2,chunk=4KiB", 2), ("raid0:5,chunk=4KiB", 0)] {
+            let core = Core::new(&Settings::of_test(spec.parse().unwrap()), Streams::new(1));
+            let mut recovery = Recovery::new(1, Rules::ALL);
+            let row = Row { stripe: 0, row: 0 };
+            let cells = (0..3).map(|symbol| core.layout().cell(row, symbol));
+            recovery.placing.doubted = cells.clone().collect();
+            recovery.leave_out_doubted(&core);
+            let unreadable = cells.filter(|&cell| recovery.decision.is_unreadable(cell)).count();
+            assert_eq!((unreadable, recovery.came_short), (left_out, left_out > 0), "{spec}");
         }
     }
 }
