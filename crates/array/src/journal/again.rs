@@ -11,6 +11,9 @@
 //! of each, and a recovery that finds it asks no more what became of the announcement (N1). What the operation has
 //! given to drives by then stays there; until a drive ends that, nothing else is written to the same place (J3).
 //!
+//! Where rings are short, part of a write may have been announced when its rest is to be logged, and keep it from ever having room:
+//! then the announcement is taken back, and all of the write is logged in its turn.
+//!
 //! It begins at once or not at all: as long as an intent is not over, no ring frees what is later, so that nothing that waits for
 //! room may keep one from ending.
 
@@ -180,15 +183,52 @@ impl Journal {
         parts.into_iter().map(part).collect()
     }
 
+    /// The intents of an operation that keep what is left of it from ever having room on a ring: all else is over, and nothing
+    /// that the ring still has to do frees any of it. They are not written in place before all of the operation is committed.
+    pub(super) fn in_own_way(&self, op: OpId, ring: DriveIdx) -> Vec<u64> {
+        let (first, ring) = (self.watermarks().retired, &self.rings[ring.as_usize()]);
+        let intents = &self.requests.pending[&op].intents;
+        if intents.first() != Some(&first) || !ring.is_idle() || !ring.is_spent(first) {
+            return Vec::new();
+        }
+        let is_left = |id: &u64| self.transactions.open.get(id).is_some_and(|it| it.logged_by == 0);
+        intents.iter().copied().filter(is_left).collect()
+    }
+
+    /// Takes these intents of one operation back, whose codewords are logged in their turn. None of them is in place, and
+    /// what is found of them after a crash changes nothing.
+    pub(super) fn take_back(&mut self, core: &mut Core, op: OpId, ids: &[u64]) {
+        for &id in ids {
+            let parts = self.parts(core, id);
+            let was_committed = !self.transactions.uncommitted.contains(&id);
+            let rows = self.transactions.open[&id].changes.rows().to_vec();
+            self.intents.forget_rows(id, &rows);
+            self.end_intent(core, id);
+            let pending = self.requests.pending.get_mut(&op).expect("its operation waits");
+            pending.left = pending.left + parts.len() - usize::from(!was_committed);
+            pending.intents.retain(|&other| other != id);
+            let is_other = |stored: &Stored| !rows.contains(&core.layout().symbol(stored.cell).0);
+            pending.to_place.retain(is_other);
+            for part in parts.into_iter().rev() {
+                self.requests.waiting.push_front(Transaction { instead_of: None, ..part });
+            }
+            core.counters.journal_logged_again += 1;
+        }
+    }
+
     /// One of those that stand for an intent is committed: with the last of them the intent is over.
     pub(super) fn note_instead(&mut self, core: &mut Core, id: u64) {
         let intent =
             self.transactions.open.get_mut(&id).expect("it is over with the last of these");
         intent.logged_by -= 1;
-        if intent.logged_by > 0 {
-            return;
+        if intent.logged_by == 0 {
+            self.end_intent(core, id);
         }
-        let mut intent = self.transactions.open.remove(&id).expect("it was looked at above");
+    }
+
+    /// An intent is over without having been written in place.
+    fn end_intent(&mut self, core: &mut Core, id: u64) {
+        let mut intent = self.transactions.open.remove(&id).expect("it is not over");
         self.intents.note_instead(&mut intent);
         self.rings.iter_mut().for_each(|ring| {
             ring.withdraw(id, ring.drive);

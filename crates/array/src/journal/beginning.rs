@@ -38,9 +38,13 @@ impl Journal {
         let entries = match room {
             Ok(entries) => entries,
             Err(blocked) => {
+                let op = transaction.op;
                 self.requests.waiting.insert(at, transaction);
                 self.requests.blocked = Some(blocked);
-                return false;
+                let Blocked::Space(ring) = blocked else { return false };
+                let in_the_way = self.in_own_way(op, ring);
+                self.take_back(core, op, &in_the_way);
+                return !in_the_way.is_empty();
             }
         };
         transaction.manner = manner;

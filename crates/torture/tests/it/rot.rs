@@ -89,3 +89,12 @@ fn same_seeds_do_the_same_again() {
     });
     assert_eq!(twice[0], twice[1]);
 }
+
+/// Short rings: a part of a long write was announced, the rest was to be logged because a drive had become slow, and found no room
+/// as long as the announcement was not over, which it never was.
+#[test]
+fn a_write_that_its_own_announcement_keeps_from_having_room_is_answered() {
+    for seed in [2_296, 11_161, 21_884, 22_585, 40_943] {
+        swarm(seed, 1, Aim::GOOD);
+    }
+}
