@@ -94,4 +94,5 @@ pub use shape::{
 };
 pub use tags::list::{ListSector, lists_in};
 pub use tags::sector::{Sums as GroupSums, TagSector};
+pub use tags::state::{TAG_MEMORY, TAG_MEMORY_EACH};
 pub use tags::{ReadTag, tags_in};

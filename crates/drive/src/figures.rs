@@ -4,6 +4,9 @@ use levelhead_units::{Extent, Lba, Nanos, Sectors};
 
 use crate::Profile;
 
+/// Places of a drive, evenly apart, that stand for all of them.
+const PLACES: u64 = 512;
+
 /// A zone: tracks of one length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneFigures {
@@ -15,7 +18,46 @@ pub struct ZoneFigures {
     pub blocks_per_track: u32,
 }
 
+/// Mean times of a read of one sector at a random place, by a drive that has nothing else to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RandomRead {
+    /// Before anything moves.
+    pub overhead: Nanos,
+    /// From the place of one read to that of the next.
+    pub seek: Nanos,
+    /// Half a revolution.
+    pub latency: Nanos,
+    /// In which a sector passes under the head, with its share of the turn from track to track.
+    pub sector: Nanos,
+}
+
+impl RandomRead {
+    /// The whole read.
+    pub fn total(&self) -> Nanos {
+        self.overhead + self.seek + self.latency + self.sector
+    }
+}
+
 impl Profile {
+    /// Mean times of a random read.
+    pub fn random_read(&self) -> RandomRead {
+        let (geometry, mechanics) = (self.geometry(), self.mechanics(0));
+        let place = |at: u64| geometry.position(geometry.end() * at / PLACES).cylinder;
+        let cylinders: Vec<u32> = (0..PLACES).map(place).collect();
+        let pairs = cylinders.iter().flat_map(|one| cylinders.iter().map(|two| one.abs_diff(*two)));
+        let seek: u64 = pairs.map(|length| u64::from(mechanics.seek[length as usize])).sum();
+        let rotation = self.rotation();
+        let passing = rotation.get() as f64
+            * geometry.turns_per_block()
+            * geometry.blocks_per_sector() as f64;
+        RandomRead {
+            overhead: mechanics.overheads.read.after_read,
+            seek: Nanos::new(seek / (PLACES * PLACES)),
+            latency: Nanos::new(rotation.get() / 2),
+            sector: Nanos::new(passing.round() as u64),
+        }
+    }
+
     /// How many heads it has.
     pub fn heads(&self) -> u32 {
         self.geometry().heads()
@@ -62,6 +104,25 @@ mod tests {
                     cylinder_skew = 0\n";
         let zones = Profile::parse(text).unwrap().zones();
         assert_eq!(zones[0].extent, Extent::new(Lba::ZERO, Sectors::new(2)));
+    }
+
+    #[test]
+    fn a_random_read_takes_the_mean_of_its_parts() {
+        // Ten cylinders of a track of 520 sectors: 11 ms for a revolution of 10 ms and a skew of a tenth of it, and
+        // seeks of 1 ms for each cylinder, over 3.3 of them on average: (10 * 10 - 1) / (3 * 10).
+        let points: Vec<String> = (1..10).map(|d| format!("[{d}, \"{d}ms\"]")).collect();
+        let text = format!(
+            "name = \"few\"\nblock_size = 4096\nrpm = 6000\nheads = 1\noverhead = \"0.5ms\"\n\
+             head_switch = \"0ms\"\nwrite_settle = \"0ms\"\n[seek]\npoints = [{}]\n[[zone]]\n\
+             cylinders = 10\nblocks_per_track = 520\ntrack_skew = 0\ncylinder_skew = 52\n",
+            points.join(", ")
+        );
+        let read = Profile::parse(&text).unwrap().random_read();
+        assert_eq!(read.overhead, Nanos::from_micros(500));
+        assert_eq!(read.latency, Nanos::from_millis(5));
+        assert_eq!(read.sector, Nanos::new(21_154), "11 ms of 520 sectors");
+        assert!(read.seek.as_millis_f64() > 3.28 && read.seek.as_millis_f64() < 3.32, "{read:?}");
+        assert_eq!(read.total(), read.overhead + read.seek + read.latency + read.sector);
     }
 
     #[test]

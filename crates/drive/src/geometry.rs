@@ -162,6 +162,19 @@ impl Geometry {
         })
     }
 
+    /// The share of a revolution in which a block passes under the head, on average over all of them, with its share of the
+    /// skew behind each track.
+    pub(crate) fn turns_per_block(&self) -> f64 {
+        let turns = |zone: &Bounds| {
+            let (blocks, heads) = (f64::from(zone.blocks_per_track), f64::from(self.heads));
+            let skews = (heads - 1.0) * f64::from(zone.track_skew) + f64::from(zone.cylinder_skew);
+            let of_zone = (zone.block_end - zone.block_first) as f64;
+            of_zone / blocks * (1.0 + skews / heads / blocks)
+        };
+        let all: u64 = self.zones.iter().map(|zone| zone.block_end - zone.block_first).sum();
+        self.zones.iter().map(turns).sum::<f64>() / all as f64
+    }
+
     /// How many whole sectors there are.
     pub(crate) fn size(&self) -> Sectors {
         Sectors::new(self.end() / self.blocks_per_sector)

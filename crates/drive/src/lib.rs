@@ -87,7 +87,7 @@ pub use faults::{
     ParseFaultsError, Periodic, ROTATION_LIST_MAX, RotationList, Rotations, Stalls, TailRates,
     rate_under,
 };
-pub use figures::ZoneFigures;
+pub use figures::{RandomRead, ZoneFigures};
 pub use health::{Counters, SilentCounters, VerifyCounters};
 pub use levelhead_ldpc::{RetryTable, TEXT_MAX};
 pub use profile::{Profile, ProfileError};

@@ -57,6 +57,11 @@ impl Groups {
         Sectors::new(self.data)
     }
 
+    /// Those of them that lie before the tag sector.
+    pub fn before(&self) -> Sectors {
+        Sectors::new(self.before)
+    }
+
     /// The least number of sectors that are whole groups and whole chunks of this size.
     pub fn unit(&self, chunk: Sectors) -> Sectors {
         let mut unit = chunk;

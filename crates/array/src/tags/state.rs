@@ -10,15 +10,21 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use levelhead_block::BufId;
-use levelhead_units::{DriveIdx, Extent, Instant, Lba, Sectors};
+use levelhead_units::{Bytes, DriveIdx, Extent, Instant, Lba, Sectors};
 
 use super::known::{Checked, Expected, Fold, Group, Inside, List, OnDrive, TagRead};
 use super::sector::{NO_TAG, SUMS, Sums};
 use crate::names::SubId;
 use crate::shape::{Area, Groups};
 
-/// The most groups of which tag sectors are remembered: 64 MiB.
-const REMEMBERED_MAX: usize = (64 << 20) / 320;
+/// The memory of an array for tag sectors.
+pub const TAG_MEMORY: Bytes = Bytes::new(64 << 20);
+
+/// What of it the tag sector of a group takes.
+pub const TAG_MEMORY_EACH: Bytes = Bytes::new(320);
+
+/// The most groups of which tag sectors are remembered.
+const REMEMBERED_MAX: usize = (TAG_MEMORY.get() / TAG_MEMORY_EACH.get()) as usize;
 
 /// The most of them that are looked at for one to be forgotten.
 const LOOKS_MAX: usize = 8;
