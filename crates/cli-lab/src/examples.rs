@@ -35,6 +35,10 @@ pub(crate) const EXAMPLES: &[Example] = &[
     ),
     ("For the files of a folder", "levelhead-lab plan overhead --scan /srv/media"),
     ("For a trace, on one drive model", "levelhead-lab plan idle hm_1.csv --drive nearline-2tb"),
+    (
+        "For an array's checksums",
+        "levelhead-lab plan checksums raid5:5+1 --drive nearline-18tb --working-set 200GB",
+    ),
     ("A drive model's numbers", "levelhead-lab drive model nearline-2tb"),
     (
         "Measure a profile of a disk, which is only read",

@@ -1,5 +1,6 @@
 //! The equations of the papers: how often a code fails, how little redundancy suffices, how long
-//! the slowest reads take, and which way of reading costs all requests together less.
+//! the slowest reads take, and which way of reading costs all requests together less. Ours: what
+//! checksums cost and find.
 //!
 //! ```text
 //!   failure rate, target --> code      --> redundant symbols, failure probability
@@ -9,6 +10,7 @@
 //!                            kinds     --> mean times of reads, writes and updates
 //!   read, code, times    --> sequential, random --> Law of the latency --> any percentile
 //!   queue, load, rates   --> mode      --> net latency, whole group or requested data
+//!   groups, rates        --> checksums --> what they cost, and which sectors are answered wrong
 //! ```
 //!
 //! One module a subject; each equation stands in its function's comment with its number in the paper.
@@ -28,6 +30,7 @@
 //! - `[ERAID]` fail-slow drives and eRAID; the net latency of a read.
 //! - `[LEC17]` local erasure coding within files.
 //! - `[SDHDD]` zero forcing, three kinds of file.
+//! - `[BGS08]` how many drives return wrong bytes.
 //!
 //! # Assumptions
 //!
@@ -40,6 +43,7 @@
 
 pub mod binomial;
 pub mod capacity;
+pub mod checksums;
 pub mod code;
 pub mod decode;
 pub mod kinds;

@@ -24,13 +24,13 @@ pub struct Answer {
 /// One number, as studies print them.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
-    case: String,
-    metric: String,
-    unit: &'static str,
+    pub(super) case: String,
+    pub(super) metric: String,
+    pub(super) unit: &'static str,
     paper: Option<f64>,
-    ours: f64,
-    low: f64,
-    high: f64,
+    pub(super) ours: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
 }
 
 impl Row {

@@ -3,6 +3,7 @@
 //! Every answer is a table, JSON rows and a picture of the same numbers, and says what it assumes.
 
 mod answer;
+mod checksums;
 mod code;
 mod decode;
 mod idle;
@@ -12,6 +13,7 @@ mod redundancy;
 mod tail;
 
 pub use answer::Answer;
+pub use checksums::{ChecksumsAsk, plan_checksums};
 pub use code::{CodeAsk, plan_code};
 pub use idle::{IdleAsk, IdleLoad, plan_idle};
 pub use mode::{ModeAsk, plan_mode};

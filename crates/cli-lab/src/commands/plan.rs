@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use levelhead_app::AppError;
 use levelhead_app_lab::plan::{
-    CodeAsk, CodeChoice, Decoding, Files, IdleAsk, IdleLoad, ModeAsk, OverheadAsk, RandomAsk,
-    RedundancyAsk, TailAsk, plan_code, plan_idle, plan_mode, plan_overhead, plan_redundancy,
-    plan_tail,
+    ChecksumsAsk, CodeAsk, CodeChoice, Decoding, Files, IdleAsk, IdleLoad, ModeAsk, OverheadAsk,
+    RandomAsk, RedundancyAsk, TailAsk, plan_checksums, plan_code, plan_idle, plan_mode,
+    plan_overhead, plan_redundancy, plan_tail,
 };
+use levelhead_array::Spec;
 use levelhead_drive::{IdleVerify, Placing, VerifyStart};
 use levelhead_planner::Code;
+use levelhead_planner::checksums::ROT_SECTORS;
 use levelhead_planner::code::{Goal, least_redundant};
 use levelhead_planner::decode::DecodeTime;
 use levelhead_planner::system::Capacities;
@@ -35,6 +37,8 @@ pub(crate) enum Options {
     Overhead(OverheadArgs),
     /// Share of a load's writes that a drive can verify while it is idle, by memory and cost
     Idle(Box<IdleArgs>),
+    /// Cost of an array's checksums, and the wrong sectors that they find
+    Checksums(Box<ChecksumsArgs>),
 }
 
 #[derive(Args)]
@@ -233,6 +237,45 @@ pub(crate) struct IdleArgs {
     report: Option<PathBuf>,
 }
 
+#[derive(Args)]
+pub(crate) struct ChecksumsArgs {
+    /// The array, which need not name checksums: raid5:5+1, or raid6:6+2,chunk=256KiB
+    array: Spec,
+    /// Model of the drives: a shipped profile, or the path of a TOML file
+    #[arg(long, value_name = "PROFILE", default_value = "nearline-2tb")]
+    drive: String,
+    /// Data that clients use at random; by default all of it
+    #[arg(long, value_name = "SIZE")]
+    working_set: Option<Bytes>,
+    /// Random reads a second that a busy drive completes without checksums
+    #[arg(long, value_name = "RATE", default_value = "188", value_parser = shared::positive, allow_negative_numbers = true)]
+    read_rate: f64,
+    /// Small writes a second that a busy drive completes without checksums: a read and a write of it each
+    #[arg(long, value_name = "RATE", default_value = "90", value_parser = shared::positive, allow_negative_numbers = true)]
+    write_rate: f64,
+    /// Times a year that clients read all data
+    #[arg(long, value_name = "COUNT", default_value = "12", value_parser = shared::positive, allow_negative_numbers = true)]
+    reads: f64,
+    /// Scrubs of all data in a year
+    #[arg(long, value_name = "COUNT", default_value = "26", value_parser = shared::positive, allow_negative_numbers = true)]
+    scrubs: f64,
+    /// Share of the drives that develop rotten sectors in a year; by default 0.47 %, from a field study, with its range
+    #[arg(long, value_name = "P", value_parser = shared::probability, allow_negative_numbers = true)]
+    rot: Option<f64>,
+    /// Rotten sectors of such a drive, on average
+    #[arg(long, value_name = "COUNT", default_value_t = ROT_SECTORS, value_parser = shared::positive, allow_negative_numbers = true)]
+    rot_sectors: f64,
+    /// Share of the drives that lose a write in a year; by default 0.0065 %, from the same study
+    #[arg(long, value_name = "P", value_parser = shared::probability, allow_negative_numbers = true)]
+    lost: Option<f64>,
+    /// Share of the drives that store a write elsewhere in a year; by default 0.0065 %, from the same study
+    #[arg(long, value_name = "P", value_parser = shared::probability, allow_negative_numbers = true)]
+    misdirected: Option<f64>,
+    /// Write an HTML page to this file
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+}
+
 pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     match options {
         Options::Code(args) => output.print(&plan_code(&CodeAsk {
@@ -266,6 +309,7 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             loads: args.load,
             report: args.report,
         })?),
+        Options::Checksums(args) => output.print(&plan_checksums(&checksums(*args))?),
         Options::Idle(args) => {
             let ask = idle(*args)?;
             output.print(&plan_idle(&ask, progress::bars(output).as_ref())?)
@@ -274,6 +318,23 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             let ask = overhead(args);
             output.print(&plan_overhead(&ask, progress::bars(output).as_ref())?)
         }
+    }
+}
+
+fn checksums(args: ChecksumsArgs) -> ChecksumsAsk {
+    ChecksumsAsk {
+        array: args.array,
+        drive: args.drive,
+        working_set: args.working_set,
+        read_rate: args.read_rate,
+        write_rate: args.write_rate,
+        reads: args.reads,
+        scrubs: args.scrubs,
+        rot: args.rot,
+        rot_sectors: args.rot_sectors,
+        lost: args.lost,
+        misdirected: args.misdirected,
+        report: args.report,
     }
 }
 

@@ -52,6 +52,7 @@ fn every_answer_has_a_page_with_a_figure_and_its_assumptions() {
         &["tail", "--sectors", "16", "--queue-depth", "8", "--forced-rate", "5e-6"],
         &["mode"],
         &["overhead"],
+        &["checksums", "raid5:5+1"],
         &["idle", "--synthetic", "interval=20ms,count=300,reads=70%", "--cache", "64KiB,1MiB"],
     ] {
         assert!(!rows(args).is_empty());
@@ -72,6 +73,11 @@ fn extreme_questions_have_plain_answers() {
         (&["mode", "--load", "7%,28%"], "     0   7 %"),
         (&["code", "--failure-rate", "1e-3", "--correlation", "100"], "A bound marked - is none"),
         (&["code", "--failure-rate", "0", "--target", "0"], "No code meets a target of 0"),
+        (
+            &["checksums", "raid1:2", "--rot", "0", "--lost", "0", "--misdirected", "0"],
+            "drives with it                            0\n",
+        ),
+        (&["checksums", "raid6:4+2,chunk=1MiB", "--working-set", "0B"], "100.000 %"),
     ] {
         let text = levelhead(&[&["plan"], args].concat()).good();
         assert!(text.contains(part), "{args:?}: {text}");
@@ -113,6 +119,17 @@ fn bad_questions_are_refused_in_one_sentence() {
         (&["tail", "--retry-time", "2min"], "longer than a minute"),
         (&["mode", "--wanted", "7"], "7 drives with requested data are more than the group's 6"),
         (&["redundancy", "--capacities", "1:2"], "as in 90:8:2"),
+        (
+            &["checksums", "raid0:4"],
+            "raid0 has no redundancy, and so no journal, which checksums need",
+        ),
+        (&["checksums", "raid5:5+1", "--drive", "nearline"], "nearline"),
+        (
+            &["checksums", "raid5:5+1", "--working-set", "10TB"],
+            "is more than the 9.848 TB of the array",
+        ),
+        (&["checksums", "raid5:5+1", "--scrubs", "0"], "'0' is not a number above zero"),
+        (&["checksums", "raid5:5+1", "--rot", "2"], "'2' is not a probability from 0 to 1"),
         (&["overhead", "--scan", "no/such"], "no/such"),
         (&["overhead", "--sizes", &table], "line 2: 'large,2'"),
     ] {
@@ -144,4 +161,64 @@ fn idle_plan_names_the_least_cache_and_what_it_costs() {
     refused(&["--synthetic", load, "--cache", "1KiB"], "16KiB to 1TiB, not 1KiB");
     refused(&["--synthetic", load, "--wait", "2min"], "0ns to 60s before it verifies, not 120s");
     refused(&["/no/such/trace"], "/no/such/trace: ");
+}
+
+#[test]
+fn checksums_plan_has_what_they_cost_and_find() {
+    let given = ["--reads", "26", "--rot", "1%", "--rot-sectors", "10", "--misdirected", "0.1%"];
+    let rows = rows(&[&["checksums", "raid6:4+2", "--working-set", "80GB"], &given[..]].concat());
+    let near = |case: &str, metric: &str, want: f64| {
+        let ours = value(&rows, case, metric);
+        assert!((ours / want - 1.0).abs() < 1e-3, "{case}, {metric}: {ours} is not {want}");
+    };
+    near("tag sectors", "share of each drive", 100.0 / 65.0);
+    // 320 bytes for 256 KiB, and 64 MiB of them: for 54.98 GB of drives, four sixths of which are data.
+    near("memory for all tags", "for a TB of drives", 1220.7);
+    near("memory that an array has", "for the tags of so much data", 36_650.0);
+    near("memory that an array has", "for a share of the data in use", 45.81);
+    near("random read without its tag", "sectors more", 16.5);
+    // Six drives, 10 sectors on one in a hundred, four sixths of them data; 1 / e of them is read before the scrub.
+    near("rot", "drives with it", 0.06);
+    near("rot", "wrong sectors of data", 0.4);
+    near("rot", "answered, scrubs alone", 0.4 * 0.3679);
+    near("rot", "answered, checksums", 0.4 / 4_294_967_296.0);
+    near("misdirected write", "wrong sectors of data", 0.008);
+    near("with checksums", "wrong answer after the scrub", 3.8);
+}
+
+/// The plan's closed forms beside the runs of the studies.
+#[test]
+fn checksums_plan_agrees_with_the_studies() {
+    const STUDIES: &str = include_str!("../../../../docs/studies.md");
+    let cells = |load: &str, at: usize| -> f64 {
+        let line = STUDIES.lines().find(|line| line.starts_with(&format!("| {load} |"))).unwrap();
+        line.split('|').nth(at + 2).unwrap().trim().parse().unwrap()
+    };
+    let arrays = [("raid5:5+1", "nearline-2tb"), ("raid5:5+1", "nearline-18tb")];
+    let wide = [("raid6:6+2", "nearline-2tb"), ("raid6:6+2", "nearline-18tb")];
+    for (at, (array, drive)) in arrays.into_iter().chain(wide).enumerate() {
+        let rows = rows(&["checksums", array, "--drive", drive]);
+        for (load, metric, study) in [
+            ("random reads, idle", "mean", "random reads, idle, mean"),
+            ("random reads, busy", "rate", "random 4 KiB reads, closed loop, rate"),
+            ("small writes, busy", "rate", "small writes, closed loop, rate"),
+        ] {
+            let ours = value(&rows, load, &format!("{metric} over none, no tag in memory"));
+            let ran = cells(study, at);
+            assert!((ours - ran).abs() < 0.025, "{array}, {drive}, {load}: {ours}, study {ran}");
+        }
+    }
+    let mut lines = STUDIES.lines().skip_while(|line| !line.contains("| raid1:2 | raid5:2+1 |"));
+    let mut line =
+        |rule: &str| lines.find(|line| line.starts_with(&format!("| {rule} |"))).unwrap();
+    let (none, ours) = (line("none"), line("levelhead"));
+    for (at, array) in ["raid1:2", "raid5:5+1", "raid6:6+2"].into_iter().enumerate() {
+        let rows = rows(&["checksums", array]);
+        for (case, runs) in [("without checksums", none), ("with checksums", ours)] {
+            let shown = ["before", "after"]
+                .map(|when| value(&rows, case, &format!("wrong answer {when} the scrub")));
+            let cell = format!(" {}, {}, ", shown[0], shown[1]).replace(", 8, ", ", 8.0, ");
+            assert!(runs.split('|').nth(at + 2).unwrap().starts_with(&cell), "{runs}: {cell}");
+        }
+    }
 }
