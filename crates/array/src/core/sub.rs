@@ -163,7 +163,9 @@ fn on_drive(area: &Area, tags: Option<&Tags>, sub: &Sub) -> Command {
         ) => {
             if let Command::Read { effort, .. } = sub.command {
                 let there = sub.first.unwrap_or_else(|| match (tags, sub.compared()) {
-                    (Some(tags), Some(extent)) => tags.widened(area, sub.drive, extent),
+                    (Some(tags), Some(extent)) => {
+                        tags.widened(area, sub.drive, extent, sub.since.is_none())
+                    }
                     _ if sub.purpose == Purpose::Copy => area.on_drive_to_next(extent),
                     _ => area.on_drive(extent),
                 });

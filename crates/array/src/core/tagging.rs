@@ -102,15 +102,18 @@ impl Core {
         }
     }
 
-    /// Has the tag sectors looked at that a read has brought and that memory does not have.
+    /// Has the tag sectors looked at that a read has brought and that memory does not have; of a read that no client waits for, as a
+    /// scrub's, also those that memory has.
     pub(crate) fn look_at_tags(&mut self, sub: SubId, state: &Sub, outcome: &Outcome) {
         let (Some(tags), Some(extent)) = (&mut self.tags, state.compared()) else { return };
         let (Some(first), Some(buf)) = (state.first, state.read_buf()) else { return };
         let Outcome::Done { unknown, damaged } = outcome else { return };
         let Command::Read { .. } = state.command else { return };
         let mut places = Vec::new();
+        let may_confirm = state.since.is_none() && self.out.carries_content();
         for group in tags.groups_of(extent) {
-            if tags.knows(state.drive, group) {
+            let is_known = tags.knows(state.drive, group);
+            if is_known && !(may_confirm && tags.is_at_rest(state.drive, group)) {
                 continue;
             }
             let lba = Lba::new(group * tags.sectors()).max(extent.lba);

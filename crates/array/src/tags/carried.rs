@@ -291,6 +291,9 @@ impl Tags {
     pub(super) fn check(&mut self, drive: DriveIdx, group: u64, sums: Sums, list: u64) -> Checked {
         let of = &mut self.drives[drive.as_usize()];
         let known = of.groups.get_mut(&group).expect("it is to be checked");
+        if known.tag.is_some() && of.bad.contains(&group) {
+            return Checked::NOTHING; // Another read has brought it meanwhile, and it was found then.
+        }
         if known.tag.is_none() {
             let is_there = self.note_tag(drive, group, sums, list);
             return Checked { lost: (!is_there).then_some(group), safe: Vec::new() };

@@ -312,7 +312,7 @@ impl OnDrive {
         self.unfolded.remove(&group);
     }
 
-    /// The tag sector of a group is not what it should be, and memory does not have that: lists say so until another one is written.
+    /// The tag sector of a group is not what it should be: lists say so until another one is written, which has what memory has.
     pub(super) fn refute(&mut self, group: u64, expected: Expected) {
         self.groups.get_mut(&group).expect("it was looked at").expected = Some(expected);
         self.unchecked.insert(group, 0);

@@ -78,8 +78,15 @@ impl Tags {
         (lba.get() / data, (lba.get() % data) as usize)
     }
 
-    /// The sectors of a drive that a read of these sectors asks for, together with tag sectors that memory does not have.
-    pub(crate) fn widened(&self, area: &Area, drive: DriveIdx, asked: Extent) -> Extent {
+    /// The sectors of a drive that a read of these sectors asks for, together with tag sectors that memory does not have; where no
+    /// client waits for it, with those of whole groups.
+    pub(crate) fn widened(
+        &self,
+        area: &Area,
+        drive: DriveIdx,
+        asked: Extent,
+        confirms: bool,
+    ) -> Extent {
         let on_drive = area.on_drive(asked);
         let (mut first, mut last) = (on_drive.lba, on_drive.end());
         for group in self.groups_of(asked) {
@@ -92,7 +99,8 @@ impl Tags {
             let is_next = tag.lba > on_drive.end()
                 && tag.covers.contains(end)
                 && self.is_queued_at(drive, end);
-            if needs && !is_known && !is_next {
+            let is_whole = asked.lba <= tag.covers.lba && tag.covers.end() <= end;
+            if (needs && !is_known && !is_next) || (confirms && is_whole) {
                 (first, last) = (first.min(tag.lba), last.max(tag.lba + Sectors::new(1)));
             }
         }
@@ -281,6 +289,29 @@ impl Tags {
             of.note_unlisted(group);
         }
         true
+    }
+
+    /// Whether memory has what the tag sector of a group says, and nothing else is to be said there.
+    pub(crate) fn is_at_rest(&self, drive: DriveIdx, group: u64) -> bool {
+        let of = &self.drives[drive.as_usize()];
+        let known = of.groups.get(&group).filter(|known| known.tag.is_some());
+        let is_free = |known: &Group| !known.is_busy && known.expected.is_none();
+        known.is_some_and(|known| !known.lacks() && known.pending == 0 && is_free(known))
+            && !of.is_on_its_way(group)
+    }
+
+    /// What the tag sector of a group says was read although memory has it. If it says something else its write was lost, or it has
+    /// changed since: it is to be written again.
+    pub(crate) fn confirm(&mut self, drive: DriveIdx, group: u64, sums: &Sums, list: u64) {
+        if !self.is_at_rest(drive, group) {
+            return; // It is being written, or will be.
+        }
+        let of = &mut self.drives[drive.as_usize()];
+        let digest = of.groups[&group].tag.as_ref().expect("it is known").digest();
+        let expected = Expected { since: u64::MAX, digest };
+        if !expected.is_met(sums, list) {
+            of.refute(group, expected);
+        }
     }
 
     /// A sector was written in place. What its checksum is will be said.

@@ -268,3 +268,24 @@ fn nothing_waits_for_a_bad_tag_sector_of_which_nothing_was_written() {
     tags.note_tag(DRIVE, 1, NO_TAG.0, NO_TAG.1);
     assert!(tags.is_clean() && tags.hint(DRIVE, Lba::new(70)).is_some());
 }
+
+/// A client's read brings a tag sector while another command reads it back: it is not what a list says it should be, and stays so when
+/// that ends, which finds the same.
+#[test]
+fn tag_sector_that_two_reads_bring_is_refuted_once_for_all() {
+    let (mut tags, area) = tags();
+    carry(&mut tags, &area, 3);
+    flush(&mut tags);
+    let entries = list(&mut tags);
+    let mut old = Sums::NONE;
+    old.set(2, 1);
+    let (mut tags, _) = self::tags();
+    tags.load(DRIVE, 1, 0, &entries);
+    tags.begin(DRIVE, SubId(7), Next::Read(3), BufId::Own(1));
+    assert!(!tags.note_tag(DRIVE, 3, old, 0));
+    assert_eq!(tags.end_tag_read(DRIVE, SubId(7), Some((old, 0))).lost, None);
+    assert_eq!(tags.get(DRIVE, Lba::new(3 * 64 + 2)), None);
+    assert!(tags.has_bad(DRIVE) && tags.is_unchecked(DRIVE, 3));
+    let next = tags.next(DRIVE, Lba::ZERO, false, |_| 64);
+    assert!(matches!(next, Some(Next::Write(3, sums)) if sums.count() == 0));
+}

@@ -1,6 +1,8 @@
 //! Arrays with checksums: what a drive has wrong is never answered, and is repaired.
 
-use levelhead_array::{ArrayEvent, Budget, Cell, Policy, Settings, Spec};
+use std::collections::BTreeSet;
+
+use levelhead_array::{ArrayEvent, Blame, Budget, Cell, Policy, Settings, Spec};
 use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, Sectors};
 
@@ -191,6 +193,34 @@ fn bad_tag_sector_costs_no_data() {
         bed.restart();
         lost.iter().for_each(|drive| bed.run.lose(drive));
         bed.assert_right(text);
+    }
+}
+
+/// A drive has of its tag sectors what was there before, or none, while memory has what was written: a scrub has them written again,
+/// so that what was right is right without the other drives after another start.
+#[test]
+fn scrub_writes_tag_sectors_again_that_are_not_what_memory_has() {
+    for (text, is_none) in LAYOUTS.into_iter().flat_map(|text| [(text, false), (text, true)]) {
+        let mut bed = Bed::new(text, Some(Budget::DEFAULT));
+        let before = bed.run.drives[1].clone();
+        bed.write_all(2);
+        let tag = |lba: u64| Extent::new(bed.settings.area.tag_of(Lba::new(lba)).unwrap().lba, ONE);
+        let tags: BTreeSet<Extent> = (0..bed.sectors()).map(tag).collect();
+        for &tag in &tags {
+            let old = if is_none { vec![0; 4096] } else { before.bytes(tag).to_vec() };
+            assert_ne!(bed.run.drives[1].bytes(tag), old);
+            bed.run.drives[1].bytes_mut(tag).copy_from_slice(&old);
+        }
+        let writes = bed.run.array.counters().tag_writes;
+        bed.run.scrub(Blame::Drives);
+        bed.settle();
+        assert_eq!(bed.run.array.counters().tag_writes - writes, tags.len() as u64, "{text}");
+        bed.run.scrub(Blame::Drives);
+        bed.settle();
+        assert_eq!(bed.run.array.counters().tag_writes - writes, tags.len() as u64, "{text}");
+        bed.restart();
+        bed.assert_right(text);
+        assert!(bed.run.array_events.is_empty(), "{text}: {:?}", bed.run.array_events);
     }
 }
 

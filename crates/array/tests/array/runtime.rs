@@ -395,8 +395,11 @@ impl Runtime {
         assert!(self.array.handle_scrub_start(self.now, blame));
         self.carry_out();
         while self.array.scrub().state == ScrubState::Running {
-            assert!(!self.inside.is_empty(), "{:?}", self.array.scrub());
-            self.run_until_quiet();
+            let waits = self.inside.is_empty().then(|| self.array.deadline());
+            match waits {
+                Some(at) => self.wait(at.expect("it goes on").saturating_since(self.now)),
+                None => self.run_until_quiet(),
+            }
         }
         self.array.scrub()
     }

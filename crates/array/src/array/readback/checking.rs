@@ -219,7 +219,9 @@ impl Array {
                 }
                 None => {
                     let found = found.map_or(NO_TAG, |found| (found.sums, found.list));
-                    if !tags.note_tag(drive, group, found.0, found.1) {
+                    if tags.knows(drive, group) {
+                        tags.confirm(drive, group, &found.0, found.1);
+                    } else if !tags.note_tag(drive, group, found.0, found.1) {
                         self.note_lost_group(drive, group);
                     }
                 }
