@@ -79,7 +79,7 @@ impl Tags {
     }
 
     /// The sectors of a drive that a read of these sectors asks for, together with tag sectors that memory does not have; where no
-    /// client waits for it, with those of whole groups.
+    /// client waits for it, with all that lie between them or right behind.
     pub(crate) fn widened(
         &self,
         area: &Area,
@@ -99,8 +99,10 @@ impl Tags {
             let is_next = tag.lba > on_drive.end()
                 && tag.covers.contains(end)
                 && self.is_queued_at(drive, end);
-            let is_whole = asked.lba <= tag.covers.lba && tag.covers.end() <= end;
-            if (needs && !is_known && !is_next) || (confirms && is_whole) {
+            // It goes with the sector before it.
+            let after = area.count_at(tag.lba);
+            let is_confirmed = confirms && asked.lba < after && after <= end;
+            if (needs && !is_known && !is_next) || is_confirmed {
                 (first, last) = (first.min(tag.lba), last.max(tag.lba + Sectors::new(1)));
             }
         }
