@@ -42,24 +42,24 @@
 //!   is there and answers that is called present.
 //! - G10. What was found at a start and is not on enough drives is given to all of them first, as the generation that it is.
 
+mod given;
+mod looks;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use levelhead_block::{BufId, Command, Durability, Place, Segment, ZeroTail};
-use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
+use levelhead_block::BufId;
+use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos};
 
-use crate::action::{Action, Inscribed};
-use crate::core::{Core, Enqueue, Purpose};
-use crate::drives::Fate;
-use crate::drives::queue::End;
+use self::given::flush;
+use crate::core::Core;
 use crate::event::Ending;
-use crate::meta::fence::{self, Fence, Seen, Target};
+use crate::meta::fence::{self, Fence};
 use crate::meta::membership::{Generation, Membership, Why, not_present};
-use crate::meta::metadata::{Author, Forced, Inscription, Kept, LEAD_MAX, Metadata, RUN, State};
+use crate::meta::metadata::{Forced, Kept, LEAD_MAX, Metadata, RUN, State};
 use crate::meta::own::{Held, NewMember, Own};
 use crate::meta::recorded::Recorded;
 use crate::meta::state::{Change, CommittedSeat, Holds, seats_where};
-use crate::meta::superblock::Superblock;
 use crate::meta::uuid::Uuid;
 use crate::meta::wishes::Wishes;
 use crate::names::SubId;
@@ -484,43 +484,6 @@ impl Store {
         }
     }
 
-    /// Where the slot lies beside one that begins here.
-    pub(crate) fn slot_beside(&self, drive: DriveIdx, lba: Lba) -> Option<usize> {
-        let slots = self.own(drive)?.slots();
-        slots.iter().position(|slot| slot.lba == lba).map(|slot| 1 - slot)
-    }
-
-    /// Drives at which the array is to look, at both slots.
-    pub(crate) fn take_wanted_looks(&mut self) -> DriveSet {
-        self.fence.take_wanted()
-    }
-
-    /// A slot that is to be looked at now.
-    pub(crate) fn target(&self, drive: DriveIdx, slot: usize) -> Target {
-        let holder = &self.holders[drive.as_usize()];
-        let has = if slot == holder.next { Generation::NONE } else { holder.has };
-        self.fence.target(drive, slot, has)
-    }
-
-    /// The server stood still: what it has seen of others may be old.
-    pub(crate) fn handle_standstill(&mut self) {
-        self.fence.forget_round();
-    }
-
-    /// A slot was looked at, which this has written, if it can be read. Returns what that shows, and whether the slot is to be
-    /// looked at again.
-    pub(crate) fn handle_look(&mut self, target: Target, author: Option<Author>) -> (Seen, bool) {
-        // What is left of another member is nobody's.
-        let member = self.content.members[target.drive.as_usize()].id.uuid;
-        let author = author.filter(|author| author.holder == member);
-        let seen = self.fence.judge(author, target.has);
-        let is_wanted_again = match seen {
-            Seen::Own | Seen::Nothing => self.fence.note_looked(target, seen),
-            Seen::AnotherServer | Seen::Earlier => false,
-        };
-        (seen, is_wanted_again)
-    }
-
     /// When something is written that nothing waits for.
     pub(crate) fn due_at(&self) -> Option<Instant> {
         [self.later_at, self.opens_at].into_iter().flatten().min()
@@ -545,37 +508,6 @@ impl Store {
             }
         }
         self.write(core, now, silent);
-    }
-
-    /// Renews the lease, where one is needed, while there is work (N4 of the fence).
-    fn keep_lease(&mut self, core: &mut Core, now: Instant, silent: DriveSet) {
-        let Some(end) = core.gate.lease_end() else { return };
-        let is_opening = self.phase == Phase::Opening(0) || self.are_wishes_due;
-        let spec = *core.layout().spec();
-        let begun = if is_opening { None } else { self.fence.take_enough(&spec, silent) };
-        if let Some(begun) = begun {
-            core.gate.set_lease_end(Fence::lease_end(begun));
-        } else if Fence::is_old(now, end)
-            && !self.fence.is_asked()
-            && (!core.is_quiet() || !self.have_newest(self.meant(core)))
-        {
-            self.fence.ask(now, core.drives.reachable());
-        }
-    }
-
-    /// Whether all drives that answer were looked at, which is begun here (N1 of the fence).
-    fn has_looked(&mut self, core: &mut Core, now: Instant, silent: DriveSet) -> bool {
-        if !core.out.carries_content() {
-            return true;
-        }
-        if !self.fence.is_asked() {
-            self.fence.ask(now, core.drives.reachable());
-        }
-        let begun = self.fence.take_over(silent);
-        if let Some(begun) = begun {
-            core.gate.set_lease_end(Fence::lease_end(begun));
-        }
-        begun.is_some()
     }
 
     /// Sees what is committed: a later generation says all that an earlier one does.
@@ -795,112 +727,6 @@ impl Store {
         let is_same = state == self.content.state && away == not_present(&self.content.members);
         assert!(!is_unwritten || is_same, "G9");
     }
-
-    /// Gives every drive that is meant what it is to have next. One that is silent gets it when it answers again, unless it is
-    /// needed: what is written at the end, or is on too few drives without it, is waited for.
-    fn write(&mut self, core: &mut Core, now: Instant, silent: DriveSet) {
-        let meant = self.meant(core);
-        let away = not_present(&self.content.members);
-        let others = meant.without(silent);
-        let is_needed = self.phase.is_last() || !core.layout().spec().is_enough(away.or(others));
-        let given = if is_needed { meant } else { others };
-        let given = self.alone.map_or(given, |alone| DriveSet::EMPTY.with(alone.drive));
-        let given = if core.is_held(now) { DriveSet::EMPTY } else { given };
-        for drive in given.iter() {
-            let holder = &self.holders[drive.as_usize()];
-            let is_behind = holder.has.max(holder.unstored) < self.content.generation;
-            // A generation is given to those only that it names.
-            let is_named = self.content.members[drive.as_usize()].id == core.meta.id(drive);
-            let next = match holder.superblock {
-                _ if holder.writing.is_some() => continue,
-                Some(copy) => self.superblock(core, drive, copy),
-                None if is_behind && is_named => self.metadata(core, drive),
-                None => continue,
-            };
-            let writing = next.write(core, now, drive);
-            self.holders[drive.as_usize()].writing = Some(writing);
-        }
-    }
-
-    fn superblock(&self, core: &Core, drive: DriveIdx, copy: usize) -> Next {
-        let own = self.own(drive).expect("a drive that is reachable said something of itself");
-        let Metadata { array, spec, drive_size, journal, .. } = &*self.content;
-        let superblock = Superblock {
-            array: *array,
-            member: core.meta.id(drive).uuid,
-            spec: *spec,
-            drive_size: *drive_size,
-            logs: journal.map(|kept| kept.logs),
-            own: own.clone(),
-            read_only: 0,
-        };
-        Next {
-            extent: Extent::new(own.copies()[copy], Sectors::new(1)),
-            what: What::Superblock,
-            inscribed: Inscribed::Superblock(Box::new(superblock)),
-        }
-    }
-
-    fn metadata(&self, core: &Core, drive: DriveIdx) -> Next {
-        let own = self.own(drive).expect("a drive that is reachable said something of itself");
-        let slot = own.slots()[self.holders[drive.as_usize()].next];
-        let (metadata, holder) = (Arc::clone(&self.content), core.meta.id(drive));
-        Next {
-            extent: Extent::new(slot.lba, metadata.sectors()),
-            what: What::Metadata(metadata.generation),
-            inscribed: Inscribed::Metadata(Inscription { metadata, holder }),
-        }
-    }
-}
-
-/// What a drive is given next.
-struct Next {
-    extent: Extent,
-    what: What,
-    inscribed: Inscribed,
-}
-
-impl Next {
-    fn write(self, core: &mut Core, now: Instant, drive: DriveIdx) -> Writing {
-        let Self { extent, what, inscribed } = self;
-        let into = Place { buf: core.out.acquire(extent.sectors), sector: 0 };
-        if core.out.carries_content() {
-            core.out.push(Action::Inscribe { into, what: inscribed });
-        }
-        let (durability, zero_tail) = (Durability::Durable, ZeroTail::None);
-        let segment = Segment { place: into, sectors: extent.sectors.get() as u32 };
-        let command = Command::Write { extent, durability, zero_tail };
-        let sub = ask(core, now, drive, command, vec![segment]);
-        Writing { sub, buf: into.buf, what }
-    }
-}
-
-fn flush(core: &mut Core, now: Instant) -> Flush {
-    let reachable: Vec<DriveIdx> = core.drives.reachable().iter().collect();
-    let ask = |drive| FlushPart { drive, sub: ask(core, now, drive, Command::Flush, Vec::new()) };
-    let pending = reachable.into_iter().map(ask).collect();
-    Flush { pending, orders: core.tag_orders() }
-}
-
-fn ask(
-    core: &mut Core,
-    now: Instant,
-    drive: DriveIdx,
-    command: Command,
-    segments: Vec<Segment>,
-) -> SubId {
-    let origin = core.own_origin();
-    let what = Enqueue {
-        purpose: Purpose::Meta,
-        drive,
-        command,
-        segments: segments.into(),
-        origin,
-        end: End::First,
-        fate: Fate::Certain,
-        since: None,
-    };
-    core.enqueue(now, what)
 }
 
 #[cfg(test)]

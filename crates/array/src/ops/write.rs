@@ -22,21 +22,21 @@
 //! - W3. A write that cannot keep a codeword consistent writes nothing and names its sectors; one that
 //!   others joined to does so only for the parts that touch that codeword.
 
-use levelhead_block::{
-    BufId, Command, Durability, Effort, Outcome, Place, RequestId, SectorSet, Segment, ZeroTail,
-};
+mod places;
+mod values;
+
+use levelhead_block::{BufId, Durability, Effort, Outcome, Place, RequestId, SectorSet};
 use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
-use crate::action::append;
+use self::values::{computed, stored};
 use crate::action::{Answer, Cost};
-use crate::core::{Core, Enqueue, Purpose};
+use crate::core::Core;
 use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::log::contents::{Changed, Contents, Coverage, InPlace, Logged, Stored};
 use crate::meta::membership::Generation;
 use crate::names::{OpId, SubId};
-use crate::ops::fetch::computing::decode;
 use crate::ops::fetch::{ArraySector, Codeword, Fetch, Manner, Wish, find_sectors, writable};
 use crate::ops::read::on_drives;
 use crate::ops::ways::{Choice, Method, Way, copying, readable};
@@ -108,16 +108,6 @@ struct Value {
 struct Change {
     row: Row,
     value: Value,
-}
-
-/// Neighbouring sectors of one drive that become one sub-write.
-#[derive(Clone, Debug)]
-struct Run {
-    drive: DriveIdx,
-    extent: Extent,
-    segments: Vec<Segment>,
-    /// The groups whose tag sectors lie between.
-    along: Vec<u64>,
 }
 
 /// How a write ended.
@@ -497,209 +487,6 @@ impl WriteOp {
         }
     }
 
-    /// Puts all sub-writes into the queues.
-    fn write(&mut self, core: &mut Core, now: Instant, mut cells: Vec<Stored>) -> Vec<SubId> {
-        let durability = self.durability();
-        if !core.drives.lost_data().is_empty() {
-            let stripe = |stored: &Stored| core.layout().symbol(stored.cell).0.stripe;
-            cells.retain(|stored| core.holds(stored.cell.drive, stripe(stored)));
-        }
-        if let Cause::Resync { .. } = self.cause {
-            // What the journal has not put in place yet it will, in its order (J3).
-            cells.retain(|stored| core.log.unplaced.find(stored.cell).is_none());
-        }
-        cells.sort_unstable_by_key(|stored| stored.cell);
-        let mut pending = Vec::new();
-        for Run { drive, extent, segments, along } in self.join(core, &cells) {
-            let command = Command::Write { extent, durability, zero_tail: ZeroTail::None };
-            let sub = core.enqueue(
-                now,
-                Enqueue {
-                    purpose: Purpose::Op(self.op),
-                    drive,
-                    command,
-                    segments: segments.into(),
-                    origin: self.origin(),
-                    end: End::Tail,
-                    fate: Fate::Certain,
-                    since: self.since(),
-                },
-            );
-            if self.is_announced {
-                core.announce(sub, &along);
-            }
-            pending.push(sub);
-            self.cost.subs += 1;
-        }
-        pending
-    }
-
-    /// Runs of neighbouring cells on the same drive, with the pieces of memory they come from. What was announced goes over the tag
-    /// sectors of groups that it has all of (TG8).
-    fn join(&self, core: &Core, cells: &[Stored]) -> Vec<Run> {
-        let area = core.area();
-        let mut runs: Vec<Run> = Vec::new();
-        for (at, &Stored { cell: Cell { drive, lba }, place }) in cells.iter().enumerate() {
-            let last = runs.last_mut();
-            let last = last.filter(|run| run.drive == drive && run.extent.end() == lba);
-            let whole = || {
-                area.tag_of(lba).filter(|_| self.is_announced).filter(|tag| {
-                    let rest = (tag.covers.end() - lba).as_usize();
-                    let end = Cell { drive, lba: tag.covers.end() };
-                    let has_rest = cells.get(at + rest - 1).is_some_and(|last| {
-                        last.cell.drive == drive && last.cell.lba + Sectors::new(1) == end.lba
-                    });
-                    has_rest && area.may_pass(lba, lba) && core.may_carry(drive, tag.group)
-                })
-            };
-            let is_next = area.are_neighbours(lba, lba);
-            match last {
-                Some(run) if is_next => {
-                    run.extent.sectors += Sectors::new(1);
-                    append(&mut run.segments, place);
-                }
-                Some(run)
-                    if let Some(tag) = whole().filter(|tag| tag.covers.lba >= run.extent.lba) =>
-                {
-                    run.extent.sectors += Sectors::new(1);
-                    append(&mut run.segments, place);
-                    run.along.push(tag.group);
-                }
-                Some(_) | None => {
-                    let extent = Extent::new(lba, Sectors::new(1));
-                    let segments = vec![Segment { place, sectors: 1 }];
-                    runs.push(Run { drive, extent, segments, along: Vec::new() });
-                }
-            }
-        }
-        runs
-    }
-
-    /// What a mirror stores: the new data as it lies in memory, or what was read of one copy, on every other one.
-    fn copies(&mut self, core: &Core) -> Vec<Vec<Stored>> {
-        let stored = |(word, changes): (&Codeword, &Vec<Value>)| {
-            let new = changes.first().map(|value| value.place);
-            let source = word.have.iter().next().filter(|_| new.is_none());
-            let Some(place) = new.or(source.map(|symbol| word.place(symbol))) else {
-                return Vec::new();
-            };
-            let others = word.usable.iter().filter(|&symbol| Some(symbol) != source);
-            others
-                .map(|symbol| Stored { cell: core.layout().cell(word.row, symbol), place })
-                .collect()
-        };
-        let codewords = self.fetch.codewords.iter().zip(&self.changes).map(stored).collect();
-        self.scratch.extend(self.fetch.take_filled());
-        codewords
-    }
-
-    /// What every other array stores.
-    fn data_and_redundancy(&mut self, core: &mut Core, ways: &[Way]) -> Vec<Vec<Stored>> {
-        let redundant = self.place_redundant(core, ways);
-        let mut codewords = Vec::with_capacity(ways.len());
-        for (idx, way) in ways.iter().enumerate() {
-            self.compute(core, idx, way.method, &redundant[idx]);
-            let word = &self.fetch.codewords[idx];
-            let changes =
-                self.changes[idx].iter().filter(|change| word.usable.contains(change.symbol));
-            let stored = changes.chain(&redundant[idx]).map(|value| stored(core, word.row, value));
-            codewords.push(stored.collect());
-        }
-        codewords
-    }
-
-    /// Gives each redundant symbol that will be written a place, in the order of the drives, so that
-    /// neighbours on a drive are neighbours in memory.
-    fn place_redundant(&mut self, core: &mut Core, ways: &[Way]) -> Vec<Vec<Value>> {
-        let mut cells: Vec<(Cell, usize, usize)> = Vec::new();
-        for (idx, (word, way)) in self.fetch.codewords.iter().zip(ways).enumerate() {
-            if way.method != Method::Plain {
-                let symbols = word.usable.minus(SymbolSet::first(core.layout().data_symbols()));
-                let cell = |symbol| (core.layout().cell(word.row, symbol), idx, symbol);
-                cells.extend(symbols.iter().map(cell));
-            }
-        }
-        cells.sort_unstable();
-        let mut places = vec![Vec::new(); ways.len()];
-        if !cells.is_empty() {
-            let buf = self.acquire(core, Sectors::new(cells.len() as u64));
-            for (sector, (_, idx, symbol)) in (0_u32..).zip(cells) {
-                places[idx].push(Value { symbol, place: Place { buf, sector } });
-            }
-        }
-        places
-    }
-
-    fn compute(&mut self, core: &mut Core, idx: usize, method: Method, into: &[Value]) {
-        let data = core.layout().data_symbols();
-        let changes = self.changes[idx].clone();
-        let changed = |symbol: usize| {
-            let found = changes.iter().find(|changed| changed.symbol == symbol);
-            found.map(|changed| changed.place)
-        };
-        let decoded = match method {
-            Method::Decode => self.decode_unchanged(core, idx),
-            Method::Plain | Method::Reconstruct | Method::Modify => Vec::new(),
-        };
-        let word = &self.fetch.codewords[idx];
-        for &Value { symbol, place } in into {
-            let code = core.code().expect("redundant symbols have a code");
-            let coefficient = |column| code.coefficient(symbol - data, column);
-            let mut from: Vec<(u8, Place)> = Vec::new();
-            match method {
-                Method::Plain => unreachable!("a plain write has no redundant symbols"),
-                Method::Modify => {
-                    from.push((1, word.place(symbol)));
-                    for &Value { symbol: column, place } in &changes {
-                        from.push((coefficient(column), place));
-                        from.push((coefficient(column), word.place(column)));
-                    }
-                }
-                Method::Reconstruct | Method::Decode => {
-                    // What is damaged counts as zeroes.
-                    let is_known = |column: &usize| {
-                        changed(*column).is_some() || !word.listed.contains(*column)
-                    };
-                    for column in (0..data).filter(is_known) {
-                        let computed = decoded.iter().find(|known| known.symbol == column);
-                        let value = changed(column)
-                            .or(computed.map(|known| known.place))
-                            .unwrap_or_else(|| word.place(column));
-                        from.push((coefficient(column), value));
-                    }
-                }
-            }
-            core.out.combine(place, from);
-        }
-    }
-
-    /// Computes the data that does not change and was not read.
-    fn decode_unchanged(&mut self, core: &mut Core, idx: usize) -> Vec<Value> {
-        let missing = computed(core, &self.fetch.codewords[idx]);
-        if missing.is_empty() {
-            return Vec::new();
-        }
-        self.cost.decoded += 1;
-        let buf = self.acquire(core, Sectors::new(missing.len() as u64));
-        let places = (0_u32..).zip(missing.iter());
-        places
-            .map(|(sector, symbol)| {
-                let place = Place { buf, sector };
-                let from = decode(core, &self.fetch.codewords[idx], symbol);
-                core.out.combine(place, from);
-                Value { symbol, place }
-            })
-            .collect()
-    }
-
-    /// A buffer that is kept until the write's end.
-    fn acquire(&mut self, core: &mut Core, sectors: Sectors) -> BufId {
-        let buf = core.out.acquire(sectors);
-        self.scratch.push(buf);
-        self.scratch_sectors += sectors;
-        buf
-    }
-
     /// Whether every changed sector can be read back, now that all sub-writes have ended.
     fn is_safe(&self, core: &Core) -> bool {
         match &self.cause {
@@ -821,17 +608,6 @@ impl WriteOp {
             core.answer(relies_on, Answer { request: part.request, outcome, cost });
         }
     }
-}
-
-/// The data that does not change, that was not read, and that redundancy does not count as zeroes.
-fn computed(core: &Core, word: &Codeword) -> SymbolSet {
-    let data = SymbolSet::first(core.layout().data_symbols());
-    data.minus(word.subject).minus(word.have).minus(word.listed)
-}
-
-/// A symbol's new value, as the sector that it is for.
-fn stored(core: &Core, row: Row, value: &Value) -> Stored {
-    Stored { cell: core.layout().cell(row, value.symbol), place: value.place }
 }
 
 /// The origin of a resync's commands: a number that no client's request has.

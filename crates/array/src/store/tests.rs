@@ -2,9 +2,11 @@
 //! has asked for.
 
 use levelhead_stats::Streams;
+use levelhead_units::Sectors;
 
 use super::*;
 use crate::meta::damaged::DamagedList;
+use crate::meta::fence::Seen;
 use crate::meta::membership::Member;
 use crate::meta::metadata::Logs;
 use crate::meta::reserve::Division;
