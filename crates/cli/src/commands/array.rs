@@ -49,6 +49,8 @@ pub(crate) enum Options {
     /// Write copies of superblocks again that something else has overwritten, such as an empty partition table
     RepairSuperblock(RepairArgs),
     /// Convert an array of an earlier build to today's format, or back
+    ///
+    /// No data moves. An array does not get checksums by this: create another one with `--checksums`, and copy the data to it.
     Upgrade(UpgradeArgs),
     /// Serve an array over NBD until it is stopped
     Serve(Box<ServeArgs>),

@@ -13,16 +13,20 @@ use super::splice::Chosen;
 pub(super) const SOURCES: &str = "crates/array/src";
 
 /// What is mutated: folders with all that is in them, and files. Tests are left out.
-const ROOMS: [&str; 10] = [
+const ROOMS: [&str; 14] = [
     "journal",
     "log",
     "meta",
+    "tags",
+    "core/tagging.rs",
     "store.rs",
+    "store",
     "array/background",
     "array/journal.rs",
     "array/metadata.rs",
     "array/flush.rs",
     "ops/write.rs",
+    "ops/write",
     "ops/fill.rs",
 ];
 
