@@ -124,6 +124,13 @@ pub(crate) enum Source {
     Lost,
 }
 
+impl Source {
+    /// Whether it is on the ring of this drive.
+    fn is_on(self, ring: DriveIdx) -> bool {
+        matches!(self, Self::Ring { drive, .. } if drive == ring)
+    }
+}
+
 /// What live transactions gave to which sectors.
 ///
 /// For every sector the transactions that gave it a content, and where each of these was found.
@@ -171,7 +178,9 @@ impl Verdict {
                     let version = version.entry(record.id).or_default();
                     if run.is_here {
                         lba = lba + Sectors::new(1);
-                        if found.is_whole {
+                        // Its own ring needs no other copy.
+                        let own = version.is_some_and(|source| source.is_on(cell.drive));
+                        if found.is_whole && !own {
                             *version = Some(Source::Ring { drive: *ring, lba });
                         }
                     }
@@ -440,6 +449,31 @@ mod tests {
             dropped: &dropped,
             rules: Rules::ALL,
         });
+    }
+
+    /// A record of which its own ring has a copy is read there and put nowhere, whichever other rings have it.
+    #[test]
+    fn its_own_ring_has_a_record_whatever_others_have() {
+        for rings in [[0, 1, 2], [2, 0, 1], [1, 2, 0]] {
+            with_known("raid5:2+1,chunk=8KiB", 4, |known| {
+                let on = |ring| {
+                    let ring = DriveIdx::new(ring);
+                    let found =
+                        FoundRecord { record: record(0, 1, 1), sums: vec![3], is_whole: true };
+                    OnRing { ring, found }
+                };
+                let records = rings.map(on);
+                let mut verdict = Verdict { retired: 1, ..Verdict::default() };
+                let touched = verdict.touched(&records, known);
+                let source = touched.values().flat_map(BTreeMap::values).next().copied().flatten();
+                let lba = Lba::new(8);
+                assert_eq!(
+                    source,
+                    Some(Source::Ring { drive: DriveIdx::new(0), lba }),
+                    "{rings:?}"
+                );
+            });
+        }
     }
 
     #[test]

@@ -279,14 +279,16 @@ impl Recovery {
             before.is_some() && sum(symbol) == before.as_ref() && !core.meta.is_damaged(cell)
         };
         let old: SymbolSet = (0..symbols).filter(is_old).collect();
-        if !stale.is_empty() && old.len() >= count {
+        let data = SymbolSet::first(count);
+        // Where data is new already, redundancy may be what a recovery that was cut off has made of that.
+        let is_needed = !stale.and(data).is_empty() && there.and(data).minus(old).is_empty();
+        if (is_needed || layout.spec().is_mirror()) && !stale.is_empty() && old.len() >= count {
             return (Judgement::Whole(old), may_write.minus(old).iter().collect());
         }
         if layout.spec().is_mirror() && !there.is_empty() {
             let source: SymbolSet = old.iter().chain(there.iter()).take(1).collect();
             return (Judgement::Mixed(source), may_write.minus(source).iter().collect());
         }
-        let data = SymbolSet::first(count);
         let redundant: Vec<usize> = may_write.minus(data).iter().collect();
         // What is on the list already counts as zeroes, whatever is in place.
         let is_listed = |&symbol: &usize| core.meta.is_damaged(layout.cell(row, symbol));
@@ -410,6 +412,39 @@ mod tests {
             let judged = recovery.judge_row(&core, row, &BTreeMap::from([(3, intent)]));
             let source: SymbolSet = [source].into_iter().collect();
             assert_eq!(judged.0, Judgement::Mixed(source), "{synced}");
+        }
+    }
+
+    /// What a drive has wrong is computed from the old data and redundancy, but where some data is new already and redundancy is wrong:
+    /// what is there of that may count the new data, as a recovery that was cut off has left it.
+    #[test]
+    fn redundancy_that_is_wrong_is_computed_from_the_data_and_not_the_data_from_redundancy() {
+        let set = |symbols: &[usize]| symbols.iter().copied().collect::<SymbolSet>();
+        for (in_place, judgement, written) in [
+            ("onos", Judgement::Mixed(set(&[0, 1])), vec![2, 3]),
+            ("oosn", Judgement::Mixed(set(&[0, 1])), vec![2, 3]),
+            ("soos", Judgement::Whole(set(&[1, 2])), vec![0, 3]),
+            ("snoo", Judgement::Damaged(set(&[0])), vec![2, 3]),
+        ] {
+            let settings = Settings::of_test("raid6:2+2,chunk=8KiB,checksums".parse().unwrap());
+            let settings = Settings { synced: u64::MAX, ..settings };
+            let mut core = Core::new(&settings, Streams::new(1));
+            let mut recovery = Recovery::new(1, Rules::ALL);
+            let row = Row { stripe: 0, row: 0 };
+            let mut intent = BTreeMap::new();
+            for (symbol, is) in in_place.chars().enumerate() {
+                let cell = core.layout().cell(row, symbol);
+                let found = BTreeMap::from([('n', 7), ('o', 1), ('s', 9)])[&is];
+                recovery.announced.in_place.insert(cell, found);
+                intent.insert(cell, 7);
+                let tags = core.tags.as_mut().expect("it has checksums");
+                tags.load(cell.drive, 0, 0, &[]);
+                let mut sums = Sums::NONE;
+                sums.set(tags.find(cell.lba).1, 1);
+                tags.note_tag(cell.drive, 0, sums, 0);
+            }
+            let judged = recovery.judge_row(&core, row, &BTreeMap::from([(3, intent)]));
+            assert_eq!(judged, (judgement, written), "{in_place}");
         }
     }
 }
