@@ -64,52 +64,46 @@ impl Guest {
         Ok(Self { qemu: tools.qemu.clone(), kernel: kernel.image.clone(), initrd })
     }
 
-    /// Runs one load. `during` is called from when the system is ready until the figures are here.
+    /// Runs one load. `check` is called from the start until the figures are here.
     pub(crate) fn run(
         &self,
         start: &Start<'_>,
         stop: &Stop,
         check: &mut dyn FnMut() -> Result<(), String>,
     ) -> Result<Sample, String> {
-        let (console, log) = (start.folder.join("console"), start.folder.join("qemu"));
-        let mut command = self.command(start, &console);
+        let mut machine = self.boot(&arguments(start), start.disks, start.folder)?;
+        machine.wait("starting the guest", BOOT_MAX, "ready", stop, check)?;
+        let limit = Duration::from(start.length) + REPORT_MAX;
+        machine.wait("the load", limit, "end", stop, check)?;
+        let lines = machine.said();
+        let from = lines.iter().position(|line| line.starts_with("begin "));
+        Sample::parse(lines[from.unwrap_or(0)..].iter().map(String::as_str))
+    }
+
+    /// Starts it with these words for its kernel, and a disk for each socket. Logs go into `folder`.
+    pub(crate) fn boot(
+        &self,
+        words: &str,
+        disks: &[PathBuf],
+        folder: &Path,
+    ) -> Result<Machine, String> {
+        let (console, log) = (folder.join("console"), folder.join("qemu"));
+        let mut command = self.command(words, disks, &console);
         let mut qemu = Running::start(&mut command, &log, Stdio::piped())?;
         let stdout = qemu.child.stdout.take().expect("it was piped");
         let lines = lines_of(BufReader::new(stdout));
-        let mut talk = Talk { lines, said: Vec::new(), is_over: false };
-        let mut wait = |what: &str, limit, last: &str, talk: &mut Talk| {
-            let waited = stop.wait(what, limit, || {
-                check()?;
-                talk.listen();
-                if let Some(trouble) = talk.find("trouble") {
-                    return Err(format!("in the guest: {trouble}"));
-                }
-                if talk.find(last).is_some() {
-                    return Ok(true);
-                }
-                if talk.is_over {
-                    qemu.check()?;
-                    return Err("the guest said nothing more".to_owned());
-                }
-                Ok(false)
-            });
-            waited.map_err(|error| format!("{error}{}", tail(&console)))
-        };
-        wait("starting the guest", BOOT_MAX, "ready", &mut talk)?;
-        wait("the load", Duration::from(start.length) + REPORT_MAX, "end", &mut talk)?;
-        let from = talk.said.iter().position(|line| line.starts_with("begin "));
-        Sample::parse(talk.said[from.unwrap_or(0)..].iter().map(String::as_str))
+        Ok(Machine { qemu, talk: Talk { lines, said: Vec::new(), is_over: false }, console })
     }
 
-    fn command(&self, start: &Start<'_>, console: &Path) -> Command {
+    fn command(&self, words: &str, disks: &[PathBuf], console: &Path) -> Command {
         let mut command = Command::new(&self.qemu);
         command.args(["-machine", "q35", "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "512"]);
         command.args(["-nodefaults", "-display", "none", "-no-reboot"]);
         command.arg("-serial").arg(format!("file:{}", console.display()));
         command.args(["-serial", "stdio"]);
         command.arg("-kernel").arg(&self.kernel).arg("-initrd").arg(&self.initrd);
-        command.arg("-append").arg(arguments(start));
-        for (idx, socket) in start.disks.iter().enumerate() {
+        command.arg("-append").arg(format!("console=ttyS0 quiet panic=-1 {words}"));
+        for (idx, socket) in disks.iter().enumerate() {
             let path = socket.display();
             command.arg("-blockdev").arg(format!(
                 "driver=nbd,node-name=n{idx},server.type=unix,server.path={path},cache.direct=on"
@@ -120,6 +114,48 @@ impl Guest {
     }
 }
 
+/// A guest that runs until this is dropped.
+pub(crate) struct Machine {
+    qemu: Running,
+    talk: Talk,
+    console: PathBuf,
+}
+
+impl Machine {
+    /// Waits until it says a line that begins with the word `last`. `check` is called meanwhile.
+    pub(crate) fn wait(
+        &mut self,
+        what: &str,
+        limit: Duration,
+        last: &str,
+        stop: &Stop,
+        check: &mut dyn FnMut() -> Result<(), String>,
+    ) -> Result<(), String> {
+        let Self { qemu, talk, console } = self;
+        let waited = stop.wait(what, limit, || {
+            check()?;
+            talk.listen();
+            if let Some(trouble) = talk.find("trouble") {
+                return Err(format!("in the guest: {trouble}"));
+            }
+            if talk.find(last).is_some() {
+                return Ok(true);
+            }
+            if talk.is_over {
+                qemu.check()?;
+                return Err("the guest said nothing more".to_owned());
+            }
+            Ok(false)
+        });
+        waited.map_err(|error| format!("{error}{}", tail(console)))
+    }
+
+    /// Its lines so far.
+    pub(crate) fn said(&self) -> &[String] {
+        &self.talk.said
+    }
+}
+
 /// What the guest's kernel is told.
 fn arguments(start: &Start<'_>) -> String {
     let Start { system, scenario, chunk, seed, length, disks, .. } = start;
@@ -127,8 +163,6 @@ fn arguments(start: &Start<'_>) -> String {
         System::Md => "md",
         System::Ours => "ours",
     };
-    let letters: Vec<String> =
-        ('a'..='z').take(disks.len()).map(|letter| letter.to_string()).collect();
     let load = [
         scenario.read_size().get(),
         scenario.period().get() / 1000,
@@ -138,11 +172,17 @@ fn arguments(start: &Start<'_>) -> String {
     ];
     let load: Vec<String> = load.iter().map(u64::to_string).collect();
     format!(
-        "console=ttyS0 quiet panic=-1 md_system={system} md_chunk_kib={} md_disks={} md_load={}",
+        "md_system={system} md_chunk_kib={} md_disks={} md_load={}",
         chunk.get() >> 10,
-        letters.join(","),
+        letters(disks.len()),
         load.join(",")
     )
+}
+
+/// The last letters of the guest's names of so many disks.
+pub(crate) fn letters(disks: usize) -> String {
+    let letters: Vec<String> = ('a'..='z').take(disks).map(String::from).collect();
+    letters.join(",")
 }
 
 /// The first file system.
@@ -161,8 +201,12 @@ fn contents(tools: &Tools, kernel: &Kernel, client: &Path, stop: &Stop) -> Resul
     };
     let read = |path: &Path| fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
     put("init", SCRIPT.as_bytes());
-    let programs =
-        [("busybox", tools.busybox.as_path()), ("mdadm", &tools.mdadm), ("client", client)];
+    let programs = [
+        ("busybox", tools.busybox.as_path()),
+        ("mdadm", &tools.mdadm),
+        ("integritysetup", &tools.integritysetup),
+        ("client", client),
+    ];
     let mut loaded = Vec::new();
     for (name, path) in programs {
         put(&format!("bin/{name}"), &read(path)?);
@@ -245,7 +289,7 @@ mod tests {
             disks: &disks,
             folder: Path::new("."),
         };
-        let expected = "console=ttyS0 quiet panic=-1 md_system=ours md_chunk_kib=8 md_disks=a,b \
+        let expected = "md_system=ours md_chunk_kib=8 md_disks=a,b \
                         md_load=40960,40000,30000000,9981503995904,7";
         assert_eq!(arguments(&start), expected);
     }

@@ -12,7 +12,7 @@ use crate::process::{Stop, output};
 const META_PACKAGE: &str = "linux-image-cloud-amd64";
 
 /// What the guest needs; what these depend on comes before them.
-const MODULES: [&str; 3] = ["virtio_pci", "virtio_blk", "raid456"];
+const MODULES: [&str; 4] = ["virtio_pci", "virtio_blk", "raid456", "dm_integrity"];
 
 /// What it may take to find, fetch or unpack a package.
 const PACKAGE_MAX: Duration = Duration::from_secs(600);

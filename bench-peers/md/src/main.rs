@@ -20,10 +20,11 @@
 //!   its age. A system that falls behind ever more is called overloaded, and has no figures.
 //! * R3: every wait has a limit, and whatever ends the program, but being killed, ends all it started.
 //!
-//! Left out: writes, and drives that fail altogether.
+//! Left out: drives that fail altogether, and writes, except with `--checksums` ([`integrity`]).
 
 mod cpio;
 mod guest;
+mod integrity;
 mod kernel;
 mod lateness;
 mod process;
@@ -34,11 +35,13 @@ mod table;
 mod tools;
 
 use std::env;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
 use levelhead_units::{Bytes, Nanos};
+use serde::Serialize;
 
 use guest::Guest;
 use kernel::Kernel;
@@ -55,6 +58,17 @@ struct Arguments {
     /// Prints JSON instead of a table.
     #[arg(long)]
     json: bool,
+    /// Measures the cost of checksums instead (MD over dm-integrity, our array with checksums), with this many
+    /// requests of each load.
+    #[arg(
+        long,
+        value_name = "REQUESTS",
+        num_args = 0..=1,
+        default_missing_value = "1000",
+        conflicts_with_all = ["scenarios", "chunks", "seconds"],
+        value_parser = clap::value_parser!(u64).range(100..=100_000)
+    )]
+    checksums: Option<u64>,
     /// Only this scenario; may be given again.
     #[arg(long = "scenario", value_name = "NAME")]
     scenarios: Vec<Scenario>,
@@ -96,10 +110,6 @@ enum Trouble {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match compare(&arguments) {
-        Ok(report) if arguments.json => {
-            println!("{}", serde_json::to_string_pretty(&report).expect("it has string keys"));
-            ExitCode::SUCCESS
-        }
         Ok(report) => {
             print!("{report}");
             ExitCode::SUCCESS
@@ -115,7 +125,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn compare(arguments: &Arguments) -> Result<Report, Trouble> {
+/// The report, as it is to be printed.
+fn compare(arguments: &Arguments) -> Result<String, Trouble> {
     let stop = Stop::at_signals().map_err(Trouble::Run)?;
     let tools = Tools::find().map_err(Trouble::Usage)?;
     let parent = arguments.folder.clone().unwrap_or_else(env::temp_dir);
@@ -128,12 +139,16 @@ fn compare(arguments: &Arguments) -> Result<Report, Trouble> {
         None => tools::build_levelhead(&stop).map_err(Trouble::Run)?,
     };
     let client = tools::build_client(&stop).map_err(Trouble::Run)?;
-    let (qemu, mdadm) = tools.versions(&stop).map_err(Trouble::Run)?;
+    let [qemu, mdadm, integritysetup] = tools.versions(&stop).map_err(Trouble::Run)?;
     let guest =
         Guest::make(&tools, &kernel, &client, work.join("initrd"), &stop).map_err(Trouble::Run)?;
     let length = Nanos::from_millis(1000 * arguments.seconds);
     let rig = Rig { levelhead, guest, parent, seed: arguments.seed, length };
-    let versions = Versions { kernel: kernel.version, qemu, mdadm };
+    let versions = Versions { kernel: kernel.version, qemu, mdadm, integritysetup };
+    if let Some(count) = arguments.checksums {
+        let report = integrity::compare(&rig, versions, count, &stop).map_err(Trouble::Run)?;
+        return Ok(printed(&report, arguments.json));
+    }
     let mut report = Report::new(versions, arguments.seed, length);
     let scenarios = match arguments.scenarios.as_slice() {
         [] => Scenario::all(),
@@ -149,7 +164,16 @@ fn compare(arguments: &Arguments) -> Result<Report, Trouble> {
             }
         }
     }
-    Ok(report)
+    Ok(printed(&report, arguments.json))
+}
+
+fn printed(report: &(impl Display + Serialize), is_json: bool) -> String {
+    if is_json {
+        let text = serde_json::to_string_pretty(report).expect("it has string keys");
+        format!("{text}\n")
+    } else {
+        report.to_string()
+    }
 }
 
 /// Where the kernel is kept from one call to the next: beside this program.

@@ -26,6 +26,9 @@ pub(crate) const WINDOW: u32 = 16;
 /// in turn, as one disk with 64 requests in flight.
 const CONNECTIONS: usize = 4;
 
+/// The control socket of our array, in the folder of a run.
+pub(crate) const CONTROL: &str = "array.control";
+
 /// All that runs have in common.
 #[derive(Debug)]
 pub(crate) struct Rig {
@@ -54,19 +57,14 @@ impl Rig {
         chunk: Bytes,
         stop: &Stop,
     ) -> Result<Measured, String> {
-        let folder = tempfile::Builder::new().prefix("levelhead-md-").tempdir_in(&self.parent);
-        let folder = folder.map_err(|error| format!("{}: {error}", self.parent.display()))?;
+        let folder = self.folder()?;
         let (mut servers, disks) = match system {
-            System::Md => self.drives(&folder, scenario)?,
-            System::Ours => self.array(&folder, scenario, chunk, stop)?,
+            System::Md => self.drives(&folder, &self.members(&folder, scenario), stop)?,
+            System::Ours => {
+                let members = self.members(&folder, scenario);
+                self.array(&folder, &members, chunk, "--assume-clean", stop)?
+            }
         };
-        for server in &mut servers {
-            let (server, socket) = (&mut server.running, &server.socket);
-            stop.wait("starting a server", SERVER_MAX, || {
-                server.check()?;
-                Ok(UnixStream::connect(socket).is_ok())
-            })?;
-        }
         let start = Start {
             system,
             scenario,
@@ -84,9 +82,19 @@ impl Rig {
         Ok(Measured { figures: sample.figures(self.length)?, lateness })
     }
 
+    /// A new folder for one run.
+    pub(crate) fn folder(&self) -> Result<TempDir, String> {
+        let folder = tempfile::Builder::new().prefix("levelhead-md-").tempdir_in(&self.parent);
+        folder.map_err(|error| format!("{}: {error}", self.parent.display()))
+    }
+
     /// Six drives, each served on its own.
-    fn drives(&self, folder: &TempDir, scenario: &Scenario) -> Result<Servers, String> {
-        let members = self.members(folder, scenario);
+    pub(crate) fn drives(
+        &self,
+        folder: &TempDir,
+        members: &[String],
+        stop: &Stop,
+    ) -> Result<Servers, String> {
         let mut servers = Vec::new();
         for (drive, member) in members.iter().enumerate() {
             let socket = folder.path().join(format!("drive-{drive}.sock"));
@@ -95,28 +103,41 @@ impl Rig {
             servers.push(Server::start(&mut command, socket)?);
         }
         let disks = servers.iter().map(|server| server.socket.clone()).collect();
+        servers.iter_mut().try_for_each(|server| server.wait(stop))?;
         Ok((servers, disks))
     }
 
-    /// Our array over six drives, served as one.
-    fn array(
+    /// Our array over six drives, created with this option and served as one.
+    pub(crate) fn array(
         &self,
         folder: &TempDir,
-        scenario: &Scenario,
+        members: &[String],
         chunk: Bytes,
+        option: &str,
         stop: &Stop,
     ) -> Result<Servers, String> {
-        let members = self.members(folder, scenario);
         let spec = format!("raid5:5+1,chunk={}KiB", chunk.get() >> 10);
         let mut create = Command::new(&self.levelhead);
-        create.args(["array", "create", "--quiet", "--assume-clean", &spec]).args(&members);
+        create.args(["array", "create", "--quiet", option, &spec]).args(members);
         output(&mut create, SERVER_MAX, stop)?;
+        self.serve(folder, members, stop)
+    }
+
+    /// The array that is on these drives, served as one.
+    pub(crate) fn serve(
+        &self,
+        folder: &TempDir,
+        members: &[String],
+        stop: &Stop,
+    ) -> Result<Servers, String> {
         let socket = folder.path().join("array.sock");
         let mut serve = Command::new(&self.levelhead);
         serve.args(["array", "serve", "--quiet", "--policy", "level"]);
         serve.args(["--window", &WINDOW.to_string(), "--seed", &self.seed.to_string()]);
-        serve.arg("--nbd").arg(&socket).args(&members);
-        let server = Server::start(&mut serve, socket.clone())?;
+        serve.arg("--control").arg(folder.path().join(CONTROL));
+        serve.arg("--nbd").arg(&socket).args(members);
+        let mut server = Server::start(&mut serve, socket.clone())?;
+        server.wait(stop)?;
         Ok((vec![server], vec![socket; CONNECTIONS]))
     }
 
@@ -129,12 +150,12 @@ impl Rig {
     }
 }
 
-/// Servers, and a socket for each disk of the guest.
-type Servers = (Vec<Server>, Vec<PathBuf>);
+/// Servers that answer, and a socket for each disk of the guest.
+pub(crate) type Servers = (Vec<Server>, Vec<PathBuf>);
 
 #[derive(Debug)]
-struct Server {
-    running: Running,
+pub(crate) struct Server {
+    pub(crate) running: Running,
     socket: PathBuf,
 }
 
@@ -142,6 +163,13 @@ impl Server {
     fn start(command: &mut Command, socket: PathBuf) -> Result<Self, String> {
         let log = socket.with_extension("log");
         Ok(Self { running: Running::start(command, &log, Stdio::null())?, socket })
+    }
+
+    fn wait(&mut self, stop: &Stop) -> Result<(), String> {
+        stop.wait("starting a server", SERVER_MAX, || {
+            self.running.check()?;
+            Ok(UnixStream::connect(&self.socket).is_ok())
+        })
     }
 }
 

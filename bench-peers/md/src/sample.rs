@@ -89,6 +89,15 @@ impl Sample {
         Some(())
     }
 
+    /// When the last answer came.
+    pub(crate) fn last_answer(&self) -> Nanos {
+        let answers = self.ends.iter().filter_map(|(due, end)| match *end {
+            End::Answered(latency) => Some(*due + latency),
+            End::Waits(_) | End::Failed => None,
+        });
+        answers.max().unwrap_or(Nanos::ZERO)
+    }
+
     /// The figures of a run of this length.
     pub(crate) fn figures(&self, length: Nanos) -> Result<Figures, String> {
         let ends = || self.ends.iter().map(|(_, end)| *end);
@@ -186,6 +195,7 @@ mod tests {
         assert_eq!(figures.latency.p50, Nanos::from_millis(9));
         assert_eq!(figures.latency.max, Nanos::from_millis(16));
         assert_eq!((figures.unfinished, figures.wake.max), (1, Nanos::from_micros(70)));
+        assert_eq!(sample.last_answer(), Nanos::from_micros(9008));
     }
 
     #[test]

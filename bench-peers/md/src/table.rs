@@ -30,6 +30,7 @@ pub(crate) struct Versions {
     pub(crate) kernel: String,
     pub(crate) qemu: String,
     pub(crate) mdadm: String,
+    pub(crate) integritysetup: String,
 }
 
 /// One run.
@@ -102,7 +103,7 @@ impl Report {
 }
 
 /// To a microsecond.
-fn millis(time: Nanos) -> f64 {
+pub(crate) fn millis(time: Nanos) -> f64 {
     (time.as_millis_f64() * 1e3).round() / 1e3
 }
 
@@ -150,7 +151,7 @@ impl fmt::Display for Row {
 }
 
 /// Whole milliseconds, and tenths of small ones.
-fn digits(ms: f64) -> String {
+pub(crate) fn digits(ms: f64) -> String {
     if ms < 10.0 { format!("{ms:.1}") } else { format!("{ms:.0}") }
 }
 
@@ -166,8 +167,10 @@ mod tests {
         let sample = Sample::parse(lines.iter().copied()).expect("the lines are right");
         let figures = sample.figures(LENGTH).expect("none failed");
         let measured = Measured { figures, lateness: lateness::Watch::start().end() };
-        let [kernel, qemu, mdadm] = ["6.1", "QEMU 7.2", "mdadm 4.2"].map(str::to_owned);
-        let mut report = Report::new(Versions { kernel, qemu, mdadm }, 7, LENGTH);
+        let versions = ["6.1", "QEMU 7.2", "mdadm 4.2", "integritysetup 2.6"];
+        let [kernel, qemu, mdadm, integritysetup] = versions.map(str::to_owned);
+        let versions = Versions { kernel, qemu, mdadm, integritysetup };
+        let mut report = Report::new(versions, 7, LENGTH);
         report.add(System::Md, &scenario, Bytes::new(8 << 10), &measured);
         report
     }

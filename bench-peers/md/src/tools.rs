@@ -11,9 +11,10 @@ use serde::Deserialize;
 use crate::process::{Stop, output};
 
 /// Programs, and the Debian packages that they are in.
-const PROGRAMS: [(&str, &str); 5] = [
+const PROGRAMS: [(&str, &str); 6] = [
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("mdadm", "mdadm"),
+    ("integritysetup", "cryptsetup-bin"),
     ("busybox", "busybox-static"),
     ("dpkg-deb", "dpkg"),
     ("ldd", "libc-bin"),
@@ -33,6 +34,7 @@ const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 pub(crate) struct Tools {
     pub(crate) qemu: PathBuf,
     pub(crate) mdadm: PathBuf,
+    pub(crate) integritysetup: PathBuf,
     pub(crate) busybox: PathBuf,
 }
 
@@ -63,20 +65,21 @@ impl Tools {
         Ok(Self {
             qemu: found("qemu-system-x86_64"),
             mdadm: found("mdadm"),
+            integritysetup: found("integritysetup"),
             busybox: found("busybox"),
         })
     }
 
-    /// Version of QEMU and of mdadm, as they print it.
-    pub(crate) fn versions(&self, stop: &Stop) -> Result<(String, String), String> {
+    /// Versions of QEMU, mdadm and integritysetup, as they print them.
+    pub(crate) fn versions(&self, stop: &Stop) -> Result<[String; 3], String> {
         let version = |program: &Path| {
-            // The one prints on its output, the other on its error output.
+            // Some print on their output, mdadm on its error output.
             let mut shell = Command::new("sh");
             shell.args(["-c", "exec \"$0\" --version 2>&1"]).arg(program);
             let text = output(&mut shell, MOMENT, stop)?;
             Ok::<_, String>(text.lines().next().unwrap_or("unknown").trim().to_owned())
         };
-        Ok((version(&self.qemu)?, version(&self.mdadm)?))
+        Ok([version(&self.qemu)?, version(&self.mdadm)?, version(&self.integritysetup)?])
     }
 }
 
@@ -150,7 +153,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_told_with_its_packages() {
         let folder = tempfile::tempdir().expect("there is a place for files");
-        for name in ["mdadm", "dpkg-deb", "ldd"] {
+        for name in ["mdadm", "integritysetup", "dpkg-deb", "ldd"] {
             std::fs::write(folder.path().join(name), "").expect("it can be written");
         }
         let folders = [folder.path().to_owned()];
