@@ -197,7 +197,7 @@ impl Journal {
 
     /// Takes these intents of one operation back, whose codewords are logged in their turn. None of them is in place, and
     /// what is found of them after a crash changes nothing.
-    pub(super) fn take_back(&mut self, core: &mut Core, op: OpId, ids: &[u64]) {
+    pub(super) fn take_back(&mut self, core: &mut Core, now: Instant, op: OpId, ids: &[u64]) {
         for &id in ids {
             let parts = self.parts(core, id);
             let was_committed = !self.transactions.uncommitted.contains(&id);
@@ -213,6 +213,8 @@ impl Journal {
                 self.requests.waiting.push_front(Transaction { instead_of: None, ..part });
             }
             core.counters.journal_logged_again += 1;
+            // What was committed after it may be marked now.
+            self.placing.unmarked_since = self.placing.unmarked_since.or(Some(now));
         }
     }
 

@@ -43,7 +43,7 @@ impl Journal {
                 self.requests.blocked = Some(blocked);
                 let Blocked::Space(ring) = blocked else { return false };
                 let in_the_way = self.in_own_way(op, ring);
-                self.take_back(core, op, &in_the_way);
+                self.take_back(core, now, op, &in_the_way);
                 return !in_the_way.is_empty();
             }
         };

@@ -391,6 +391,8 @@ impl Recovery {
         let on = self.scan.with_gaps(retired);
         let says = Watermarks { committed, retired };
         self.mark(core, now, rings, Marks { on, says, has_gaps: true });
+        // What is in place is what another power cut leaves there.
+        self.transfers.flush(core, now);
         self.step = Step::Noting;
     }
 

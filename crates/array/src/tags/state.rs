@@ -305,8 +305,9 @@ impl Tags {
     /// What the tag sector of a group says was read although memory has it. If it says something else its write was lost, or it has
     /// changed since: it is to be written again.
     pub(crate) fn confirm(&mut self, drive: DriveIdx, group: u64, sums: &Sums, list: u64) {
-        if !self.is_at_rest(drive, group) {
-            return; // It is being written, or will be.
+        let is_bad = self.drives[drive.as_usize()].bad.contains(&group);
+        if is_bad || !self.is_at_rest(drive, group) {
+            return; // It is none, is being written, or will be.
         }
         let of = &mut self.drives[drive.as_usize()];
         let digest = of.groups[&group].tag.as_ref().expect("it is known").digest();

@@ -52,8 +52,11 @@ impl Bound {
     /// The same of a mirror.
     const MIRROR: Self = Self { layout: "raid1:2,chunk=4KiB", ..Self::WRITE };
 
+    /// The same with checksums.
+    const SUMS: Self = Self { layout: "raid1:2,chunk=4KiB,checksums", ..Self::MIRROR };
+
     /// What is searched, each by its name: first what ends soon.
-    pub const ALL: [(&'static str, Self); 13] = [
+    pub const ALL: [(&'static str, Self); 16] = [
         ("raid1", Self::MIRROR),
         ("raid1-twice", Self { writes: 2, losses: 0, ..Self::MIRROR }),
         ("raid1-again", Self { losses: 0, cuts: 2, ..Self::MIRROR }),
@@ -68,6 +71,9 @@ impl Bound {
         ),
         ("eraid", Self { layout: "eraid:1+2,e=1,chunk=4KiB", ..Self::WRITE }),
         ("raid5-announced", Self { is_announced: true, ..Self::WRITE }),
+        ("raid1-sums", Self { losses: 0, ..Self::SUMS }),
+        ("raid1-sums-lost", Self::SUMS),
+        ("raid1-sums-announced", Self { is_announced: true, losses: 0, ..Self::SUMS }),
         ("raid5-returns", Self { returns: 1, ..Self::WRITE }),
         ("raid5-again", Self { cuts: 2, ..Self::WRITE }),
     ];

@@ -201,10 +201,9 @@ impl Decision {
                 None => homeless.push(missing),
             }
         }
-        // What lies on enough other rings only goes from there to its place.
+        // What lies on other rings only goes from there to its place.
         homeless.retain(|&missing| {
-            let needs_room = self.verdict.is_lacking(missing) || !self.is_on_enough(core, missing);
-            needs_room && self.homes(missing).next().is_none()
+            self.verdict.is_lacking(missing) && self.homes(missing).next().is_none()
         });
         // No program of ours leaves such a ring, but sectors may have worn out since.
         for missing in &homeless {
@@ -220,13 +219,6 @@ impl Decision {
         verdict.give_up_hopeless(self.known(core));
         self.verdict = verdict;
         Room::Enough
-    }
-
-    /// Whether the record of a participant was found on so many rings that no loss takes all of them.
-    fn is_on_enough(&self, core: &Core, missing: Missing) -> bool {
-        let found = self.found_on.get(&missing).copied().unwrap_or(DriveSet::EMPTY);
-        let without = core.drives.away().or(core.uncounted());
-        core.layout().spec().is_enough(found.or(without))
     }
 
     /// The codewords of which something is to be computed that this transaction gave.
@@ -438,23 +430,6 @@ mod tests {
             let rings = decision.rings_without(&core, cell, last);
             let rings: Vec<usize> = rings.iter().map(DriveIdx::as_usize).collect();
             assert_eq!(rings, expected, "drive {drive}");
-        }
-    }
-
-    /// What lies on one other ring alone is lost with that drive, unless its own ring gets it or it counts as never begun.
-    #[test]
-    fn record_is_on_enough_rings_if_no_loss_takes_all_of_them() {
-        let spec: crate::shape::Spec = "raid6:2+2,chunk=4KiB".parse().unwrap();
-        let lost = DriveSet::EMPTY.with(DriveIdx::new(1));
-        for (lost, rings, expected) in
-            [(DriveSet::EMPTY, 2, false), (DriveSet::EMPTY, 3, true), (lost, 2, true)]
-        {
-            let core = Core::new(&Settings { lost, ..Settings::of_test(spec) }, Streams::new(1));
-            let mut decision = Decision::new(1, Rules::ALL);
-            let missing = Missing { id: 5, drive: DriveIdx::new(0) };
-            let on = [0, 2, 3].map(DriveIdx::new).into_iter().take(rings).collect();
-            decision.found_on.insert(missing, on);
-            assert_eq!(decision.is_on_enough(&core, missing), expected, "{lost}: {rings}");
         }
     }
 }

@@ -272,6 +272,7 @@ impl Recovery {
                 return (Judgement::Whole(new), may_write.minus(new).iter().collect());
             }
         }
+        let is_listed = |&symbol: &usize| core.meta.is_damaged(layout.cell(row, symbol));
         // What a drive has wrong is computed if the others have what was there before.
         let is_old = |&symbol: &usize| {
             let cell = layout.cell(row, symbol);
@@ -280,8 +281,11 @@ impl Recovery {
         };
         let old: SymbolSet = (0..symbols).filter(is_old).collect();
         let data = SymbolSet::first(count);
-        // Where data is new already, redundancy may be what a recovery that was cut off has made of that.
-        let is_needed = !stale.and(data).is_empty() && there.and(data).minus(old).is_empty();
+        // Where data is new already, redundancy may be what a recovery that was cut off has made of that; what is on the list it counts
+        // as zeroes.
+        let listed: SymbolSet = (0..count).filter(is_listed).collect();
+        let is_known = there.and(data).minus(old).is_empty() && listed.is_empty();
+        let is_needed = !stale.and(data).is_empty() && is_known;
         if (is_needed || layout.spec().is_mirror()) && !stale.is_empty() && old.len() >= count {
             return (Judgement::Whole(old), may_write.minus(old).iter().collect());
         }
@@ -291,8 +295,6 @@ impl Recovery {
         }
         let redundant: Vec<usize> = may_write.minus(data).iter().collect();
         // What is on the list already counts as zeroes, whatever is in place.
-        let is_listed = |&symbol: &usize| core.meta.is_damaged(layout.cell(row, symbol));
-        let listed: SymbolSet = (0..count).filter(is_listed).collect();
         let missing = data.minus(there).or(listed);
         match missing.is_empty() {
             true => (Judgement::Mixed(data), redundant),
@@ -425,6 +427,7 @@ mod tests {
             ("oosn", Judgement::Mixed(set(&[0, 1])), vec![2, 3]),
             ("soos", Judgement::Whole(set(&[1, 2])), vec![0, 3]),
             ("snoo", Judgement::Damaged(set(&[0])), vec![2, 3]),
+            ("looo", Judgement::Damaged(set(&[0])), vec![2, 3]),
         ] {
             let settings = Settings::of_test("raid6:2+2,chunk=8KiB,checksums".parse().unwrap());
             let settings = Settings { synced: u64::MAX, ..settings };
@@ -434,8 +437,11 @@ mod tests {
             let mut intent = BTreeMap::new();
             for (symbol, is) in in_place.chars().enumerate() {
                 let cell = core.layout().cell(row, symbol);
-                let found = BTreeMap::from([('n', 7), ('o', 1), ('s', 9)])[&is];
+                let found = BTreeMap::from([('n', 7), ('o', 1), ('s', 9), ('l', 9)])[&is];
                 recovery.announced.in_place.insert(cell, found);
+                if is == 'l' {
+                    core.list_damaged(cell);
+                }
                 intent.insert(cell, 7);
                 let tags = core.tags.as_mut().expect("it has checksums");
                 tags.load(cell.drive, 0, 0, &[]);
