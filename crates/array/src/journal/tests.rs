@@ -2,6 +2,7 @@
 
 use levelhead_block::Place;
 use levelhead_stats::Streams;
+use levelhead_units::Sectors;
 
 use super::transaction::tests::{cell, payload};
 use super::*;
@@ -49,4 +50,39 @@ fn nothing_begins_between_the_transactions_of_an_announced_write() {
         journal.requests.pending.insert(2, Pending::default());
         assert_eq!(journal.first_to_begin(&core), first);
     }
+}
+
+/// An announcement that keeps the rest of its write from having room is taken back, and what was committed after it may be marked: it
+/// was not before, because the announcement was not committed.
+#[test]
+fn what_was_committed_after_an_announcement_that_is_taken_back_is_marked() {
+    let settings = Settings::of_test("raid5:2+1,chunk=4KiB".parse().unwrap());
+    let mut core = Core::new(&settings, Streams::new(1));
+    let mut journal = Journal::new(&settings).unwrap();
+    let place = Place { buf: core.out.acquire(Sectors::new(1)), sector: 0 };
+    let mut of = |stripe, manner| {
+        let row = Row { stripe, row: 0 };
+        let stored = |symbol| Stored { cell: core.layout().cell(row, symbol), place };
+        let cells = (0..3).map(stored).collect();
+        core.out.retain(place.buf);
+        let changed = Changed { row, coverage: Coverage::All, cells, absent: Vec::new() };
+        Transaction::new(1, Instant::ZERO, manner, vec![changed])
+    };
+    let (intent, mut later) = (of(0, Manner::Intent), of(1, Manner::Payload));
+    journal.intents.note_begun(2, &intent);
+    later.is_committed = true;
+    journal.transactions.uncommitted.insert(2);
+    journal.transactions.open.extend([(2, intent), (3, later)]);
+    journal.transactions.next = 4;
+    journal.requests.pending.insert(1, Pending { left: 2, intents: vec![2], ..Pending::default() });
+    let ring = DriveIdx::new(0);
+    assert_eq!(journal.in_own_way(1, ring), [2]);
+    assert_eq!((journal.watermarks().committed, journal.placing.unmarked_since), (1, None));
+    let now = Instant::ZERO + Nanos::from_millis(7);
+    journal.take_back(&mut core, now, 1, &[2]);
+    assert_eq!((journal.watermarks().committed, journal.placing.unmarked_since), (3, Some(now)));
+    let Pending { left, intents, .. } = &journal.requests.pending[&1];
+    assert_eq!((*left, intents.len(), journal.requests.waiting.len()), (2, 0, 1));
+    assert_eq!(journal.requests.waiting[0].manner, Manner::Payload);
+    assert!(journal.in_own_way(1, ring).is_empty());
 }

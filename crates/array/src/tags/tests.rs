@@ -289,3 +289,22 @@ fn tag_sector_that_two_reads_bring_is_refuted_once_for_all() {
     let next = tags.next(DRIVE, Lba::ZERO, false, |_| 64);
     assert!(matches!(next, Some(Next::Write(3, sums)) if sums.count() == 0));
 }
+
+/// Memory knows that a group has no tag sector: a scrub that finds none, or another one than the read before it, has none written.
+#[test]
+fn tag_sector_that_is_none_is_not_confirmed() {
+    let (mut tags, _) = tags();
+    tags.note_tag(DRIVE, 1, NO_TAG.0, NO_TAG.1);
+    let mut sums = Sums::NONE;
+    sums.set(6, 5);
+    for (sums, list) in [NO_TAG, (sums, 0)] {
+        tags.confirm(DRIVE, 1, &sums, list);
+        assert_eq!(tags.next(DRIVE, Lba::ZERO, true, |_| 64), None);
+    }
+    tags.note_tag(DRIVE, 2, sums, 0);
+    tags.confirm(DRIVE, 2, &sums, 0);
+    assert_eq!(tags.next(DRIVE, Lba::ZERO, true, |_| 64), None);
+    tags.confirm(DRIVE, 2, &Sums::NONE, 0);
+    let next = tags.next(DRIVE, Lba::ZERO, true, |_| 64);
+    assert!(matches!(next, Some(Next::Write(2, sums)) if sums.get(6) == Some(5)));
+}
