@@ -56,7 +56,7 @@ impl Bound {
     const SUMS: Self = Self { layout: "raid1:2,chunk=4KiB,checksums", ..Self::MIRROR };
 
     /// What is searched, each by its name: first what ends soon.
-    pub const ALL: [(&'static str, Self); 16] = [
+    pub const ALL: [(&'static str, Self); 19] = [
         ("raid1", Self::MIRROR),
         ("raid1-twice", Self { writes: 2, losses: 0, ..Self::MIRROR }),
         ("raid1-again", Self { losses: 0, cuts: 2, ..Self::MIRROR }),
@@ -73,6 +73,9 @@ impl Bound {
         ("raid5-announced", Self { is_announced: true, ..Self::WRITE }),
         ("raid1-sums", Self { losses: 0, ..Self::SUMS }),
         ("raid1-sums-lost", Self::SUMS),
+        ("raid1-sums-twice", Self { writes: 2, losses: 0, ..Self::SUMS }),
+        ("raid1-sums-again", Self { losses: 0, cuts: 2, ..Self::SUMS }),
+        ("raid5-sums", Self { layout: "raid5:2+1,chunk=4KiB,checksums", ..Self::WRITE }),
         ("raid1-sums-announced", Self { is_announced: true, losses: 0, ..Self::SUMS }),
         ("raid5-returns", Self { returns: 1, ..Self::WRITE }),
         ("raid5-again", Self { cuts: 2, ..Self::WRITE }),

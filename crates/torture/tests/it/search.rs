@@ -17,7 +17,13 @@ fn bound(name: &str) -> Bound {
 /// one that sees more tells states apart that are the same.
 #[test]
 fn no_order_and_no_power_cut_of_a_small_array_breaks_the_promise() {
-    let seen = [("raid1-twice", 322, 304), ("raid1", 379, 551), ("metadata-lost", 357, 282)];
+    let seen = [
+        ("raid1-twice", 322, 304),
+        ("raid1", 379, 551),
+        ("metadata-lost", 357, 282),
+        ("raid1-sums", 159, 42),
+        ("raid1-sums-announced", 173, 71),
+    ];
     for (name, states, images) in seen {
         let outcome = outcome(bound(name), u64::MAX, 2);
         println!("{name}: {outcome}");
