@@ -1,4 +1,5 @@
-//! Whether crash swarms notice what is wrong with the array they are built with: `mutants AIMS NEXT IMAGES FIRST SECONDS`.
+//! Whether the crash swarms and the swarm of faulty drives notice what is wrong with the array they are built with:
+//! `mutants AIMS NEXT IMAGES FIRST SECONDS`. A life with a faulty drive counts as many images as it has starts.
 //!
 //! The aims, which a comma parts, take turns: run `n`, from `NEXT` on, has aim `n % aims` and seed `FIRST + n`. It ends with the first broken promise, panic or hang, or after so many images or seconds. `mutants aims`
 //! names all aims. The last line of the output is one of
@@ -17,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use levelhead_torture::crash::{Aim, Tally, run};
+use levelhead_torture::{crash, rot};
 
 /// A run that takes more than this time of a processor never ends: most take a tenth of a second.
 const HANG_TICKS: u64 = 600;
@@ -31,14 +32,48 @@ static RUN: Mutex<String> = Mutex::new(String::new());
 /// What the last panic said.
 static PANIC: Mutex<String> = Mutex::new(String::new());
 
+/// What a run is after.
+enum Aim {
+    Crash(Box<crash::Aim>),
+    Rot(rot::Aim),
+}
+
+impl Aim {
+    /// All, each by its name.
+    fn all() -> impl Iterator<Item = (String, Self)> {
+        let crash = crash::Aim::ALL
+            .into_iter()
+            .map(|(name, aim)| (name.into(), Self::Crash(Box::new(aim))));
+        let rot =
+            rot::Aim::ALL.into_iter().map(|(name, aim)| (format!("drive-{name}"), Self::Rot(aim)));
+        crash.chain(rot)
+    }
+
+    /// Runs a seed; returns how many images that was.
+    fn run(&self, seed: u64) -> Result<u64, String> {
+        match self {
+            Self::Crash(aim) => {
+                let mut tally = crash::Tally::default();
+                let ended = crash::run(seed, **aim, &mut tally);
+                ended.map(|()| tally.images).map_err(|broken| broken.to_string())
+            }
+            Self::Rot(aim) => {
+                let mut tally = rot::Tally::default();
+                let ended = rot::run(seed, *aim, &mut tally);
+                ended.map(|()| 1 + tally.stops + tally.cuts).map_err(|broken| broken.to_string())
+            }
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     if args == ["aims"] {
-        Aim::ALL.iter().for_each(|(name, _)| println!("{name}"));
+        Aim::all().for_each(|(name, _)| println!("{name}"));
         return ExitCode::SUCCESS;
     }
-    let find = |name: &str| Aim::ALL.into_iter().find(|(known, _)| *known == name);
-    let aims: Option<Vec<(&str, Aim)>> =
+    let find = |name: &str| Aim::all().find(|(known, _)| known == name);
+    let aims: Option<Vec<(String, Aim)>> =
         args.first().and_then(|names| names.split(',').map(find).collect());
     let number = |at: usize| args.get(at).and_then(|text| text.parse::<u64>().ok());
     let (Some(aims), Some(next), Some(most), Some(first), Some(seconds)) =
@@ -53,25 +88,28 @@ fn main() -> ExitCode {
     }));
     thread::Builder::new().spawn(watch).expect("a thread is left");
     let until = Instant::now() + Duration::from_secs(seconds);
-    let mut tally = Tally::default();
+    let mut images = 0;
     let count = aims.len() as u64;
     for at in next.. {
-        if tally.images >= most || Instant::now() >= until {
-            println!("left {at} {}", tally.images);
+        if images >= most || Instant::now() >= until {
+            println!("left {at} {images}");
             break;
         }
-        let (name, aim) = aims[(at % count) as usize];
+        let (name, aim) = &aims[(at % count) as usize];
         let seed = first + at;
-        let which = format!("{name} {seed} {}", tally.images);
+        let which = format!("{name} {seed} {images}");
         println!("run {which}");
         *RUN.lock().unwrap() = which;
         BEGUN.store(ticks(), Relaxed);
-        let how = match catch_unwind(AssertUnwindSafe(|| run(seed, aim, &mut tally))) {
-            Ok(Ok(())) => continue,
+        let how = match catch_unwind(AssertUnwindSafe(|| aim.run(seed))) {
+            Ok(Ok(seen)) => {
+                images += seen;
+                continue;
+            }
             Ok(Err(broken)) => format!("promise {broken}"),
             Err(_) => format!("panic {}", PANIC.lock().unwrap()),
         };
-        println!("caught {name} {seed} {} {how}", tally.images);
+        println!("caught {name} {seed} {images} {how}");
         break;
     }
     ExitCode::SUCCESS

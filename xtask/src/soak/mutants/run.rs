@@ -33,7 +33,12 @@ const TESTS_WAIT: u64 = 600;
 const MEMORY_KIB: u64 = 2 << 20;
 
 /// The aims that come first for mutants of files that begin like this: those that use what is in them most.
-const DIRECTED: [(&str, &[&str]); 30] = [
+const DIRECTED: [(&str, &[&str]); 32] = [
+    (
+        "tags/",
+        &["drive-lost", "checksums-damaged", "drive-good", "drive-rot", "checksums-announced"],
+    ),
+    ("core/tagging", &["drive-rot", "drive-good-cuts", "checksums"]),
     ("meta/assembly", &["stops", "returns", "copies"]),
     ("meta/damaged", &["listed", "judged", "listed-fills"]),
     ("array/metadata", &["stops", "late-metadata", "unjournaled"]),
@@ -294,10 +299,15 @@ mod tests {
     /// The runner refuses an aim that it does not know, after it was built for minutes.
     #[test]
     fn directed_aims_are_the_swarm_s() {
-        let path = crate::workspace_root().join("crates/torture/src/crash/aim.rs");
-        let source = std::fs::read_to_string(path).expect("the aims are there");
+        let source = |file: &str| {
+            let path = crate::workspace_root().join("crates/torture/src").join(file);
+            std::fs::read_to_string(path).expect("the aims are there")
+        };
+        let (crash, rot) = (source("crash/aim.rs"), source("rot/mod.rs"));
         for name in DIRECTED.iter().flat_map(|(_, names)| *names) {
-            assert!(source.contains(&format!("(\"{name}\", Self::")), "{name}");
+            let (of, name) =
+                name.strip_prefix("drive-").map_or((&crash, *name), |name| (&rot, name));
+            assert!(of.contains(&format!("(\"{name}\", Self::")), "{name}");
         }
     }
 }
