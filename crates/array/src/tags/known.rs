@@ -354,7 +354,9 @@ impl OnDrive {
         if self.unchecked.len() <= most {
             return;
         }
-        let is_listed = |(of, _): &(&u64, &u64)| self.groups[*of].order.is_none();
+        // What is known not to be there is to be written, and is not believed.
+        let is_listed =
+            |(of, _): &(&u64, &u64)| self.groups[*of].order.is_none() && !self.bad.contains(*of);
         let listed = self.unchecked.iter().filter(is_listed);
         let mut ages: Vec<(u64, u64)> = listed.map(|(of, age)| (*age, *of)).collect();
         ages.sort_unstable();

@@ -286,6 +286,8 @@ fn tag_sector_that_two_reads_bring_is_refuted_once_for_all() {
     assert_eq!(tags.end_tag_read(DRIVE, SubId(7), Some((old, 0))).lost, None);
     assert_eq!(tags.get(DRIVE, Lba::new(3 * 64 + 2)), None);
     assert!(tags.has_bad(DRIVE) && tags.is_unchecked(DRIVE, 3));
+    tags.drives[DRIVE.as_usize()].forget_unchecked(0, 1);
+    assert!(tags.is_unchecked(DRIVE, 3), "it is not believed, however many others there are");
     let next = tags.next(DRIVE, Lba::ZERO, false, |_| 64);
     assert!(matches!(next, Some(Next::Write(3, sums)) if sums.count() == 0));
 }
