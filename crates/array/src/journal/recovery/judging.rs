@@ -393,6 +393,15 @@ mod tests {
         }
     }
 
+    /// The tag sector of the first group of a drive says this of a sector.
+    fn tag(core: &mut Core, cell: Cell, sum: u32) {
+        let tags = core.tags.as_mut().expect("it has checksums");
+        tags.load(cell.drive, 0, 0, &[]);
+        let mut sums = Sums::NONE;
+        sums.set(tags.find(cell.lba).1, sum);
+        tags.note_tag(cell.drive, 0, sums, 0);
+    }
+
     /// What tag sectors say of copies counts where these were alike before; a copy that nothing was written to yet may have any bytes.
     #[test]
     fn tag_sectors_count_where_redundancy_is_valid() {
@@ -406,10 +415,8 @@ mod tests {
                 recovery.announced.in_place.insert(cell, found);
             }
             let tags = core.tags.as_mut().expect("it has checksums");
-            cells.iter().for_each(|cell| tags.load(cell.drive, 0, 0, &[]));
-            let mut sums = Sums::NONE;
-            sums.set(0, 2);
-            tags.note_tag(cells[1].drive, 0, sums, 0);
+            tags.load(cells[0].drive, 0, 0, &[]);
+            tag(&mut core, cells[1], 2);
             let intent = cells.into_iter().map(|cell| (cell, 7)).collect();
             let judged = recovery.judge_row(&core, row, &BTreeMap::from([(3, intent)]));
             let source: SymbolSet = [source].into_iter().collect();
@@ -443,11 +450,7 @@ mod tests {
                     core.list_damaged(cell);
                 }
                 intent.insert(cell, 7);
-                let tags = core.tags.as_mut().expect("it has checksums");
-                tags.load(cell.drive, 0, 0, &[]);
-                let mut sums = Sums::NONE;
-                sums.set(tags.find(cell.lba).1, 1);
-                tags.note_tag(cell.drive, 0, sums, 0);
+                tag(&mut core, cell, 1);
             }
             let judged = recovery.judge_row(&core, row, &BTreeMap::from([(3, intent)]));
             assert_eq!(judged, (judgement, written), "{in_place}");
